@@ -1,4 +1,4 @@
-"""What a file may make us open and allocate."""
+"""Limits on files that are opened and memory that is allocated."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from coterie.probing.checkpoint import Checkpoint
 
 
 def irregular(folder):
-    """Things with a path that are not files."""
+    """Paths that are not regular files."""
     os.mkfifo(folder / "pipe")
     path = folder / "socket"
     with socket.socket(socket.AF_UNIX) as server:
@@ -60,7 +60,7 @@ def test_the_parts_of_a_store_are_regular_files(tmp_path):
         open_store(path)
 
 
-def test_claims_are_compared_with_the_limit_and_with_what_is_free(monkeypatch):
+def test_required_memory_is_compared_with_limit_and_free_memory(monkeypatch):
     require_memory(bounds.FREE_BYTES, "f", "everything")
     monkeypatch.setattr(bounds, "free_memory", lambda: 10**9)
     require_memory(10**9, "f", "everything")
@@ -73,7 +73,7 @@ def test_claims_are_compared_with_the_limit_and_with_what_is_free(monkeypatch):
         require_memory(5 * 10**8, "f", "a line", line=lambda: 7)
 
 
-def test_free_memory_knows_the_limit_of_the_process():
+def test_free_memory_respects_the_limit_of_the_process():
     code = "from coterie.bounds import free_memory; print(free_memory())"
 
     def free(limit):

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all."""
+"""Atomic creation of files and folders."""
 
 import errno
 import os
@@ -13,6 +13,7 @@ import pytest
 
 import coterie
 from coterie.files import (
+    atomic,
     claimed,
     claimed_files,
     claims,
@@ -23,7 +24,6 @@ from coterie.files import (
     new_folder,
     sync,
     temporary,
-    whole,
     writer_of,
     writing,
 )
@@ -51,7 +51,7 @@ def write_file(path, text="new"):
 
 
 def left(target, host=None, pid=4711, token="0123abcd", age=0.0):
-    """What a killed writer has left; of this host unless another is named."""
+    """Create what a killed writer leaves, by default on this host."""
     folder = target.parent / f"{temporary.stem(target)}{host or temporary.HOST}.{pid}.{token}.partial"
     folder.mkdir()
     (folder / "half").write_text("")
@@ -62,7 +62,7 @@ def left(target, host=None, pid=4711, token="0123abcd", age=0.0):
 
 @pytest.fixture(params=["locks", "no fcntl", "refused"])
 def with_and_without_locks(request, monkeypatch):
-    """A system with locks, one that has none, and a file system that refuses them."""
+    """Systems with and without locks, and a file system that does not support them."""
     fcntl = pytest.importorskip("fcntl")
 
     def refuse(file, operation):
@@ -76,7 +76,7 @@ def with_and_without_locks(request, monkeypatch):
 
 @pytest.fixture
 def other_process():
-    """Starts processes that are in the middle of writing a file or a folder until they are killed."""
+    """Start processes that write a file or a folder until they are killed."""
     with ExitStack() as stack:
 
         def start(kind, path):
@@ -110,7 +110,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
         fail(partial)
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]
-    assert temporary._ours == set()
+    assert temporary._active_folders == set()
 
 
 def test_overwriting_must_be_allowed(tmp_path):
@@ -134,29 +134,29 @@ def overtake(partial, path):
     write_file(path, "early")
 
 
-def test_what_appears_meanwhile_is_not_overwritten_either(tmp_path):
+def test_files_created_in_the_meantime_are_not_overwritten(tmp_path):
     with pytest.raises(FileExistsError, match="overwrite=True"), new_file(tmp_path / "a", overwrite=False) as partial:
         overtake(partial, tmp_path / "a")
     (tmp_path / "f").mkdir()
-    with pytest.raises(FileExistsError, match=r"something else .*\(early\)"), new_folder(tmp_path / "f", overwrite=True):
+    with pytest.raises(FileExistsError, match=r"contains a file .*\(early\)"), new_folder(tmp_path / "f", overwrite=True):
         (tmp_path / "f" / "early").touch()  # by hand
     assert names(tmp_path) == ["a", "f"]
     assert names(tmp_path / "f") == ["early"]
     assert (tmp_path / "a").read_text() == "early"
 
 
-def test_other_peoples_files_are_not_replaced(tmp_path):
+def test_files_of_other_programs_are_not_replaced(tmp_path):
     write_folder(tmp_path / "f")
     (tmp_path / "f" / "thesis.tex").touch()
     with (
-        pytest.raises(FileExistsError, match=r"something else than a result of Coterie \(thesis.tex\)"),
+        pytest.raises(FileExistsError, match=r"not part of a result of Coterie \(thesis.tex\)"),
         new_folder(tmp_path / "f", overwrite=True, files_of=lambda folder: ["new"]),
     ):
         pytest.fail("refused before the work")
     assert names(tmp_path / "f") == ["new", "thesis.tex"]
 
 
-def test_links_stay_and_what_they_lead_to_is_replaced(tmp_path):
+def test_links_are_kept_and_their_targets_replaced(tmp_path):
     (tmp_path / "there").mkdir()
     for write, name in ((write_file, "a"), (write_folder, "f")):
         (tmp_path / name).symlink_to(tmp_path / "there" / name)
@@ -180,7 +180,7 @@ def test_devices_are_not_replaced(tmp_path):
 @pytest.mark.parametrize("one_step", [True, False])
 def test_a_folder_replaces_another(tmp_path, monkeypatch, one_step):
     if not one_step:
-        monkeypatch.setattr(whole.sys, "platform", "elsewhere")
+        monkeypatch.setattr(atomic.sys, "platform", "elsewhere")
     for text in ("old", "new"):
         with new_folder(tmp_path / "f", overwrite=True, files_of=os.listdir) as partial:
             (partial / text).mkdir()
@@ -193,12 +193,12 @@ def test_a_folder_replaces_another(tmp_path, monkeypatch, one_step):
     assert names(tmp_path / "f") == ["new"]
 
 
-def test_a_folder_that_was_put_aside_comes_back(tmp_path, monkeypatch):
-    """Where names are exchanged in two steps, a kill may come between them."""
+def test_a_moved_folder_is_restored(tmp_path, monkeypatch):
+    """If names are exchanged by two renames, a process may be killed between them."""
     code = f"""if True:
         import os, signal, sys
-        from coterie.files import new_folder, whole
-        whole.sys.platform = "elsewhere"
+        from coterie.files import atomic, new_folder
+        atomic.sys.platform = "elsewhere"
         original = os.rename
         def rename(*names):
             if os.path.lexists({str(tmp_path / "f")!r}):
@@ -221,7 +221,7 @@ def test_a_folder_that_was_put_aside_comes_back(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_a_second_writer_of_the_same_file_disturbs_nobody(tmp_path):
+def test_concurrent_writers_of_the_same_file(tmp_path):
     with new_file(tmp_path / "a") as first:
         first.write_text("first")
         write_file(tmp_path / "a", "second")
@@ -255,9 +255,9 @@ def test_two_threads_save_models_to_one_path(tmp_path):
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_of_two_threads_one_makes_a_folder(tmp_path):
+def test_only_one_of_two_threads_creates_a_folder(tmp_path):
     with new_folder(tmp_path / "f") as partial, ThreadPoolExecutor(1) as pool:
-        with pytest.raises(BlockingIOError, match=rf"Another writer .*PID {os.getpid()} on .* is at work on .*f; wait"):
+        with pytest.raises(BlockingIOError, match=rf"Another writer .*PID {os.getpid()} on .* is writing to .*f\. Wait"):
             pool.submit(write_folder, tmp_path / "f").result()
         (partial / "first").touch()
     assert names(tmp_path) == ["f"]
@@ -265,7 +265,7 @@ def test_of_two_threads_one_makes_a_folder(tmp_path):
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_of_two_processes_one_has_a_claim(tmp_path, other_process):
+def test_only_one_of_two_processes_holds_a_claim(tmp_path, other_process):
     process = other_process("claimed", tmp_path / "f")
     (tmp_path / "link").symlink_to(tmp_path / "f")
     for path in (tmp_path / "f", tmp_path / "link"):
@@ -282,17 +282,17 @@ def test_of_two_processes_one_has_a_claim(tmp_path, other_process):
 
 @pytest.mark.usefixtures("with_and_without_locks")
 @pytest.mark.parametrize("words", ["", "coterie", "coterie claim: PID {own} on {host}", "coterie claim: PID 1 on elsewhere"])
-def test_claims_that_killed_ones_have_left_are_in_nobodys_way(tmp_path, words):
-    """In a container every run has PID 1."""
+def test_claims_of_killed_processes_have_no_effect(tmp_path, words):
+    """In a container, every run has PID 1."""
     (tmp_path / ".f.claim").write_text(words.format(own=os.getpid(), host=temporary.HOST))
     with claimed(tmp_path / "f"):
         pass
     assert names(tmp_path) == []
 
 
-def test_what_only_looks_like_a_claim_stays(tmp_path):
+def test_a_file_that_is_not_a_claim_is_kept(tmp_path):
     (tmp_path / ".f.claim").write_text("mine")
-    with pytest.raises(FileExistsError, match="in the way"), claimed(tmp_path / "f"):
+    with pytest.raises(FileExistsError, match="was not written by Coterie"), claimed(tmp_path / "f"):
         pass
     assert (tmp_path / ".f.claim").read_text() == "mine"
 
@@ -312,7 +312,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(claims.os, "open", refuse)
-    with pytest.raises(OSError, match=r"the folder cannot be written to \(Permission denied\)"), claimed(tmp_path / "a"):
+    with pytest.raises(OSError, match=r"Folder is not writable \(Permission denied\)"), claimed(tmp_path / "a"):
         pass
 
 
@@ -346,7 +346,7 @@ def test_many_processes_claim_and_one_gets_it(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_new_folder_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+def test_a_folder_removed_before_it_is_locked_is_created_again(tmp_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
     original, removed = fcntl.flock, []
 
@@ -370,7 +370,7 @@ def test_a_new_folder_that_is_removed_before_it_is_locked_is_made_again(tmp_path
 
 @pytest.mark.parametrize("kind", ["new_file", "new_folder"])
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path, other_process, kind):
+def test_only_leftovers_of_killed_processes_are_removed(tmp_path, other_process, kind):
     target = tmp_path / "f[1]*?"  # with characters that have a meaning for glob
     process = other_process(kind, target)
     (theirs,) = (name for name in names(tmp_path) if name.endswith(".partial"))
@@ -385,8 +385,8 @@ def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_what_another_host_writes_is_left_for_a_day(tmp_path):
-    """No process here has its PID, and its lock does not reach us: it may be at work all the same."""
+def test_folders_of_another_host_are_kept_for_a_day(tmp_path):
+    """The writer may be running although no process here has its PID and its lock is not visible here."""
     theirs = left(tmp_path / "a", host="elsewhere", age=0.9 * DAY)
     left(tmp_path / "a", host="elsewhere", token="00000000", age=1.1 * DAY)
     write_file(tmp_path / "a")
@@ -399,7 +399,7 @@ def test_what_another_host_writes_is_left_for_a_day(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
-def test_what_another_host_holds_is_never_removed(tmp_path):
+def test_folders_locked_by_another_host_are_kept(tmp_path):
     pytest.importorskip("fcntl")
     theirs = left(tmp_path / "a", host="elsewhere", age=10 * DAY)
     with locked(theirs):
@@ -410,15 +410,15 @@ def test_what_another_host_holds_is_never_removed(tmp_path):
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_an_earlier_run_with_our_own_pid_is_gone(tmp_path):
-    """In a container every run has PID 1."""
+def test_an_earlier_run_with_the_same_pid_has_ended(tmp_path):
+    """In a container, every run has PID 1."""
     left(tmp_path / "f", pid=os.getpid())
     write_folder(tmp_path / "f")
     assert names(tmp_path) == ["f"]
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_a_pid_that_another_process_has_now_deceives_only_where_there_are_no_locks(tmp_path, request):
+def test_a_reused_pid_matters_only_without_locks(tmp_path, request):
     former = left(tmp_path / "a", pid=os.getppid())
     write_file(tmp_path / "a")
     assert former.exists() == (request.node.callspec.params["with_and_without_locks"] != "locks")
@@ -438,8 +438,8 @@ def test_a_pid_that_another_process_has_now_deceives_only_where_there_are_no_loc
         ".b.claim",
     ],
 )
-def test_what_is_not_ours_is_never_removed(tmp_path, other):
-    """Among it what other targets' writers have left, whose names begin as ours."""
+def test_other_files_are_never_removed(tmp_path, other):
+    """Includes leftovers of other targets whose names have the same beginning."""
     other = other.format(host=temporary.HOST)
     (tmp_path / other).write_text("")
     os.utime(tmp_path / other, (0, 0))
@@ -448,8 +448,8 @@ def test_what_is_not_ours_is_never_removed(tmp_path, other):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
-def test_what_another_user_made_is_never_removed(tmp_path, monkeypatch):
-    """In a folder for all, such as /tmp, anybody can make names like ours."""
+def test_folders_of_another_user_are_never_removed(tmp_path, monkeypatch):
+    """In a shared folder, such as /tmp, any user can create such names."""
     theirs = left(tmp_path / "a")
     (tmp_path / "b").mkdir()
     link = tmp_path / theirs.name.replace("0123abcd", "0123abce")
@@ -487,7 +487,7 @@ def test_a_lock_has_one_owner(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_lock_ends_though_a_forked_child_has_its_handle(tmp_path):
+def test_a_lock_ends_although_a_forked_child_has_its_descriptor(tmp_path):
     code = f"""if True:
         import os, time
         from pathlib import Path
@@ -506,7 +506,7 @@ def test_a_lock_ends_though_a_forked_child_has_its_handle(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "passes"), [(errno.EINVAL, True), (errno.EIO, False), (errno.ENOSPC, False)])
-def test_what_cannot_be_synced_is_no_error_and_a_full_disk_is_one(tmp_path, monkeypatch, number, passes):
+def test_errors_of_sync(tmp_path, monkeypatch, number, passes):
     def refuse(handle):
         raise OSError(number, os.strerror(number))
 
@@ -520,7 +520,7 @@ def test_what_cannot_be_synced_is_no_error_and_a_full_disk_is_one(tmp_path, monk
 
 def test_a_full_disk_is_named_with_amounts(tmp_path):
     with (
-        pytest.raises(OSError, match=r"No space left on device \(.*MB are free\); nothing was kept.*a.txt'") as caught,
+        pytest.raises(OSError, match=r"No space left on device \(.*MB are free\)\. Nothing was saved.*a.txt'") as caught,
         new_file(tmp_path / "a.txt"),
         open("/dev/full", "wb", buffering=0) as full,
     ):
@@ -536,7 +536,7 @@ def test_a_current_folder_that_was_removed_is_named(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(FileNotFoundError, match=r"the current folder was removed.* 'a\.txt'"), new_file("a.txt"):
+    with pytest.raises(FileNotFoundError, match=r"The current folder was removed.* 'a\.txt'"), new_file("a.txt"):
         pass
     with new_file(tmp_path / "a.txt") as partial:
         partial.write_text("whole")

@@ -46,7 +46,7 @@ def test_a_class_of_one_sample(name):
             model.fit(fit.X, y)
     said = [str(w.message) for w in caught if issubclass(w.category, LoneClassWarning)]
     assert said
-    assert "class 'odd' has one sample. It counts like any other class" in said[0]
+    assert "class 'odd' has one sample. It is used like any other class" in said[0]
     assert len(model.support_features_)
 
 

@@ -1,4 +1,4 @@
-"""Names of features: through pipelines, in predictions by name, in small files."""
+"""Feature names in pipelines, in predictions by name, and in small files."""
 
 import os
 import warnings
@@ -43,7 +43,7 @@ def words(groups):
     return {name for group in groups for name in group.labels}
 
 
-def test_a_pipeline_gets_the_names_of_the_step_before(pipe):
+def test_a_pipeline_gets_the_names_of_the_previous_step(pipe):
     before = pipe.predict(TEXTS)
     assert coterie.name_features(pipe) is pipe
     model, names = pipe[-1], pipe[0].get_feature_names_out()
@@ -55,13 +55,13 @@ def test_a_pipeline_gets_the_names_of_the_step_before(pipe):
         assert np.array_equal(pipe.predict(TEXTS), before)
 
 
-def test_names_at_fit_from_the_step_before():
+def test_names_at_fit_from_the_previous_step():
     pipe = make_pipeline(TfidfVectorizer(), GroupDiscoveryClassifier(3, fixed_features=["story"]))
     pipe.fit(TEXTS, LABELS, groupdiscoveryclassifier__feature_names=pipe[0].get_feature_names_out)
     assert pipe[-1].groups_[0].labels[0] == "story"
 
 
-def test_every_step_of_ours_gets_names_and_arrays_need_none(frame):
+def test_every_coterie_step_gets_names_and_arrays_need_none(frame):
     X, y = frame
     pipe = make_pipeline(StandardScaler(), CorrelationGroups(0.9), LogisticRegression()).fit(X, y)
     coterie.name_features(pipe)
@@ -87,9 +87,9 @@ def test_names_at_fit_and_in_sources(frame, make):
     ("names", "message"),
     [
         (["a", "b"], "feature_names has 2 names, but X has 10 features"),
-        (["a"] * 10, "feature_names: columns 0 and 1 are both called 'a'"),
-        (list(range(10)), "feature_names must be text, but 0 is of type int"),
-        ("abcdefghij", "feature_names must be a list of names, one for each of the 10 features"),
+        (["a"] * 10, "feature_names: columns 0 and 1 are both named 'a'"),
+        (list(range(10)), "feature_names must be strings, but 0 is of type int"),
+        ("abcdefghij", r"feature_names must be a list with one name per feature \(10 features\)"),
     ],
 )
 def test_wrong_names(frame, names, message):
@@ -105,18 +105,18 @@ def test_wrong_names(frame, names, message):
             call()
 
 
-def test_what_cannot_be_named(frame, pipe):
+def test_naming_errors(frame, pipe):
     X, y = frame
     model = GroupDiscoveryClassifier(2).fit(X, y)
     with pytest.raises(ValueError, match="fitted to data with other names"):
         coterie.name_features(model, [f"d{j}" for j in range(10)])
-    with pytest.raises(ValueError, match="needs the names of all features"):
+    with pytest.raises(ValueError, match="requires the names of all features"):
         coterie.name_features(model)
-    with pytest.raises(ValueError, match="no step before"):
+    with pytest.raises(ValueError, match="The first step of the pipeline is an estimator of Coterie"):
         coterie.name_features(make_pipeline(model))
-    with pytest.raises(ValueError, match="no estimator of Coterie's among the steps"):
+    with pytest.raises(ValueError, match="no step that is an estimator of Coterie"):
         coterie.name_features(make_pipeline(StandardScaler()))
-    with pytest.raises(TypeError, match="not StandardScaler"):
+    with pytest.raises(TypeError, match="but got StandardScaler"):
         coterie.name_features(StandardScaler())
     with pytest.raises(ValueError, match=r"with_names\(\) requires the names of all features"):
         pipe[-1].groups_.with_names(["a"])
@@ -124,8 +124,8 @@ def test_what_cannot_be_named(frame, pipe):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), frames=st.sampled_from([pd.DataFrame, pl.DataFrame]))
-def test_columns_go_by_name(frame, seed, frames):
-    """Any order, any others among them, any that are not read left out: the same outputs."""
+def test_columns_are_selected_by_name(frame, seed, frames):
+    """Outputs do not depend on the order of columns, additional columns, or columns that are not read."""
     X, y = frame
     rng = np.random.default_rng(seed)
     model = GroupDiscoveryClassifier(int(rng.integers(1, 5)), keep="groups", predict_with="groups").fit(X, y)
@@ -146,11 +146,9 @@ def test_a_column_that_is_missing_twice_or_wrong(frame):
     X, y = frame
     model = GroupDiscoveryClassifier(3, correlation=None).fit(X, y)
     read = [f"c{j}" for j in model.prediction_features_]
-    with pytest.raises(
-        ValueError, match=rf"X lacks 2 of the 3 features that GroupDiscoveryClassifier reads, by name: '{read[0]}'"
-    ):
+    with pytest.raises(ValueError, match=rf"X lacks 2 of the 3 features that GroupDiscoveryClassifier reads: '{read[0]}'"):
         model.predict(X[[read[2]]])
-    with pytest.raises(ValueError, match=f"both called '{read[0]}', which GroupDiscoveryClassifier reads"):
+    with pytest.raises(ValueError, match=f"both named '{read[0]}', which GroupDiscoveryClassifier reads"):
         model.predict(X[[read[0], *X.columns]])
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(X.assign(**{read[1]: np.nan}))
@@ -159,7 +157,7 @@ def test_a_column_that_is_missing_twice_or_wrong(frame):
 
 
 def test_a_matrix_must_have_all_features(frame):
-    """As many columns as the model reads could stand in any order, so they are refused."""
+    """Only the columns that the model reads could be in any order, so they are rejected."""
     X, y = frame
     model = GroupDiscoveryClassifier(3).fit(X.to_numpy(), y)
     for small in (
@@ -168,12 +166,12 @@ def test_a_matrix_must_have_all_features(frame):
         coterie.as_source(X.to_numpy()[:, :3]),
     ):
         with pytest.raises(
-            ValueError, match=r"X has 3 features, but .* is expecting 10 .*must have all of them, in the order"
+            ValueError, match=r"X has 3 features, but .* is expecting 10 .*must have all features, in the order"
         ):
             model.predict(small)
 
 
-def test_arrays_after_a_frame_are_warned_of_as_everywhere(frame):
+def test_arrays_after_a_frame_cause_the_usual_warning(frame):
     X, y = frame
     model = GroupDiscoveryClassifier(3).fit(X, y)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
@@ -190,7 +188,7 @@ LONG = [f"chromosome {j}, and a long name" for j in range(10)]
     "make", [GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor, MRMRSelector, CorrelationGroups]
 )
 def test_small_files(frame, tmp_path, monkeypatch, make, content):
-    monkeypatch.setattr("coterie.persistence.slim.MANY_BYTES", 100)
+    monkeypatch.setattr("coterie.persistence.slim.MIN_SLIM_BYTES", 100)
     X, y = frame[0].set_axis(LONG, axis=1), frame[1]
     model = make(0.9 if make is CorrelationGroups else 2).fit(X, y)
     coterie.save(model, tmp_path / "all", content="all")
@@ -234,7 +232,7 @@ def test_content_is_one_of_three(tmp_path):
         coterie.save(GroupDiscoveryClassifier(), tmp_path / "x", content="small")
 
 
-def test_names_that_were_left_out_are_not_made_up():
+def test_omitted_names_are_not_generated():
     kept = KeptNames.of(LONG, np.array([2, 5]))
     with pytest.raises(ValueError, match="saved without the name of feature 7"):
         kept.at(np.array([2, 7]))

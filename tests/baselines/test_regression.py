@@ -54,11 +54,11 @@ def test_correlation_score_is_that_of_the_f_test(trait):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (None, "correlation_score learns from numbers"),
+        (None, "correlation_score requires y to be passed"),
         (["a", "b"] * 40, "Targets must be numbers"),
         (np.ones(80), "y is constant"),
         (np.arange(79), "inconsistent numbers of samples"),
-        ([np.nan] + [1.0, 2.0, 3.0] * 26 + [4.0], "are missing, the first that of sample 0"),
+        ([np.nan] + [1.0, 2.0, 3.0] * 26 + [4.0], "are missing. The first is that of sample 0"),
     ],
 )
 def test_bad_targets(trait, y, message):

@@ -255,7 +255,7 @@ def test_whole_numbers_that_hardly_repeat_are_targets():
 def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
     options = ("--n-features-to-select", "3", "--quiet")
     shell("discover", "--fast", svm, "-o", "out", *options)
-    assert "out exists; choose another name, or replace it with --overwrite" in shell.error(
+    assert "out exists. Choose another name, or replace it with --overwrite" in shell.error(
         "discover", "--fast", svm, "-o", "out"
     )
     shell("discover", "--fast", svm, "-o", "out", "--overwrite", "--n-features-to-select", "4", "--quiet")
@@ -263,7 +263,7 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
     mine = shell.folder / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
-    assert "holds something else" in shell.error("discover", "--fast", svm, "-o", "mine", "--overwrite")
+    assert "is not part of a result of Coterie" in shell.error("discover", "--fast", svm, "-o", "mine", "--overwrite")
     assert names(mine) == ["thesis.txt"]
     (shell.folder / "file").write_text("")
     assert "file is a file" in shell.error("discover", "--fast", svm, "-o", "file", "--overwrite")

@@ -81,7 +81,7 @@ def test_the_same_groups_from_every_format(shell, table):
 
 def test_wrong_labels_and_names(shell, table):
     assert "diagnose" in shell.error("discover", "--fast", "genes.csv", "--label", "diagnose")
-    assert "name the one with the labels (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
+    assert "state the column of the labels (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
     assert "has no labels; say where they are" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
 
@@ -183,7 +183,7 @@ def test_plink_with_covariates(shell, rng):
     shell.json("discover", "g.bed", *files, *size, "--no-association", "-o", "without")
     assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text()
     for options, message in [
-        ((*files[:-1], "PC1"), "there is no covariate 'PC1'; there are BMI, AGE"),
+        ((*files[:-1], "PC1"), "covariate 'PC1' not found. The file has BMI, AGE"),
         (("--covar-name", "AGE"), "say which file with --covar"),
         ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
         ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
@@ -206,7 +206,7 @@ def test_read_only_folders(shell, table, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(claims, "_open_claim", refuse)
-    assert "the folder cannot be written to (Permission denied)" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
+    assert "Folder is not writable (Permission denied)" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
 
 
 def test_a_full_disk_is_one_line(shell, table, monkeypatch):
@@ -237,7 +237,7 @@ def test_layers_of_anndata_with_other_genes(shell, table):
         part.X = (part.X - part.X.mean(axis=0)) / part.X.std(axis=0)
         part.write_h5ad(shell.folder / "cells.h5ad")
     error = shell.error("discover", "cells.h5ad", "--label", "kinds", "--fast")
-    assert "did you mean 'kind'? it has kind (3 classes)" in error
+    assert "Did you mean 'kind'? Available columns: kind (3 classes)" in error
     assert "1 of 90 samples have no label in obs['kind']" in shell.error("discover", "cells.h5ad", "--label", "kind", "--fast")
     given = [
         "discover",

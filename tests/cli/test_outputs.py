@@ -87,7 +87,7 @@ def test_a_place_that_another_writes_to_is_refused_before_the_work(shell, svm, m
         target /= "rows.jsonl"
     with ThreadPoolExecutor(1) as other, claimed(target):
         message = other.submit(shell.error, *words).result()
-    assert re.search(r"Another writer \(PID \d+ on .*\) is at work on .*place.*; wait for its end", message)
+    assert re.search(r"Another writer \(PID \d+ on .*\) is writing to .*place.*\. Wait until it has finished", message)
 
 
 def test_a_checkpoint_has_one_run_at_a_time(shell, svm):
@@ -103,7 +103,7 @@ def test_a_checkpoint_has_one_run_at_a_time(shell, svm):
 def test_a_result_with_other_files_in_it_is_not_replaced(shell, svm, model):
     (shell.folder / "out" / "notes.txt").write_text("mine")
     for words in (["discover", "--fast", svm, "-o", "out", "--overwrite"], ["demo", "-o", "out"]):
-        assert "out holds something else than a result of Coterie (notes.txt)" in shell.error(*words)
+        assert "out contains a file that is not part of a result of Coterie (notes.txt)" in shell.error(*words)
     assert (shell.folder / "out" / "notes.txt").read_text() == "mine"
     (shell.folder / "out" / "notes.txt").unlink()
     shell("discover", "--fast", svm, "-o", "out", "--overwrite", *SHORT, "--quiet")
@@ -113,7 +113,7 @@ def test_only_our_own_store_is_replaced(shell, svm):
     (shell.folder / "m").mkdir()
     (shell.folder / "m" / "header.json").write_text("{}")
     (shell.folder / "m" / "precious.npy").write_text("precious")
-    assert "no Coterie store" in shell.error("convert", svm, "m", "--overwrite")
+    assert "not a Coterie store" in shell.error("convert", svm, "m", "--overwrite")
     assert names(shell.folder / "m") == ["header.json", "precious.npy"]
 
 
@@ -143,7 +143,7 @@ def test_a_full_disk_is_one_line_with_file_and_amounts(shell, svm, model, name):
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert re.fullmatch(
-        r"coterie: .*small/.*: No space left on device \((.* were written, )?0\.0 MB are free\); nothing was kept\. .*", line
+        r"coterie: .*small/.*: No space left on device \((.* were written, )?0\.0 MB are free\)\. Nothing was saved\. .*", line
     )
 
 

@@ -152,5 +152,5 @@ def test_fewer_features_than_a_method_selects_by_default(shell):
     rows = "".join(f"{j % 5},{j % 3},{'yes' if j % 5 > 1 else 'no'}\n" for j in range(30))
     (shell.folder / "narrow.csv").write_text(f"a,b,y\n{rows}")
     assert "a" in shell("rank", "narrow.csv", "--method", "grm", "--top", 1).stdout
-    expected = "coterie: narrow.csv:1: --label 'z': there is no such column; there are a, b, y."
+    expected = "coterie: narrow.csv:1: --label 'z': column not found. Available: a, b, y."
     assert shell.error("rank", "narrow.csv", "--label", "z") == expected

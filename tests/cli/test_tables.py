@@ -35,7 +35,7 @@ QUICK = ("--n-pairs", "2", "--n-permutations", "0", "--cv", "3", "--max-features
 def test_from_file_to_predictions(shell, messy):
     message = shell.error("discover", "messy.csv", "--label", "diagnosis")
     assert "2 of 10 columns are not numeric: 'id' (text, such as 'P0'), 'visit' (dates, such as '2023-01-01')" in message
-    assert "(--drop 'id,visit') or all that are not numeric (--keep-numeric)" in message
+    assert "(--drop 'id,visit'), omit all columns that are not numeric (--keep-numeric)" in message
     assert "'a' (" in message
     assert "--impute 'median'" in message
     assert "1 of 8 columns has missing values: 'a'" in shell.error(
@@ -56,8 +56,8 @@ def test_from_file_to_predictions(shell, messy):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--label", "diagnoses"], "--label 'diagnoses': there is no such column; did you mean 'diagnosis'?"),
-        (["--label", "diagnosis", "--drop", "vist"], "--drop 'vist': there is no such column; did you mean 'visit'?"),
+        (["--label", "diagnoses"], "--label 'diagnoses': column not found. Did you mean 'diagnosis'?"),
+        (["--label", "diagnosis", "--drop", "vist"], "--drop 'vist': column not found. Did you mean 'visit'?"),
         (["--label", "diagnosis", "--keep-numeric", "--impute", "modal"], "--impute 'modal' must be one of median, mean"),
     ],
 )
@@ -91,7 +91,7 @@ def test_info_about_a_table(shell, messy):
     shown = shell("info", "messy.csv", "--label", "diagnosis").stdout
     assert "diagnosis: text, 2 different, 0 missing" in shown
     assert "2023-01-01" in shown
-    assert "did you mean 'diagnosis'" in shell.error("info", "messy.csv", "--label", "diagnosi")
+    assert "Did you mean 'diagnosis'" in shell.error("info", "messy.csv", "--label", "diagnosi")
 
 
 def test_info_about_a_table_of_words(shell, tmp_path):
@@ -102,7 +102,7 @@ def test_info_about_a_table_of_words(shell, tmp_path):
 def test_info_about_arrays_and_annotated_data(shell, tmp_path, rng):
     np.savez(tmp_path / "x.npz", X=rng.standard_normal((6, 3)), y=np.arange(6) % 2, other=np.arange(6))
     assert shell.json("info", "x.npz")["arrays"] == "X, y, other"
-    assert "did you mean 'other'" in shell.error("discover", "x.npz", "--label", "othr")
+    assert "Did you mean 'other'" in shell.error("discover", "x.npz", "--label", "othr")
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame(
         {"kind": pd.Categorical(["B", "T", "NK"] * 4), "n": np.arange(12.0)}, index=[f"c{i}" for i in range(12)]

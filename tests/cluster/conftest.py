@@ -1,11 +1,11 @@
-"""A cluster of two worker processes on this machine, for all tests of the package."""
+"""Cluster of two local worker processes for all tests of the package."""
 
 import logging
 
 import numpy as np
 import pytest
 
-from coterie.cluster.values import FeatureValues, FewValues
+from coterie.cluster.values import FeatureValues, SparseValues
 from coterie.data import write_store
 from coterie.order import FeatureRanks
 from tests.golden.record import classes, digest, genotypes, words
@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 
 
 def start(n_workers=2, **options):
-    """A cluster of real processes, one thread each."""
+    """Cluster of processes with one thread each."""
     defaults = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "1GB", "silence_logs": logging.CRITICAL}
     return distributed.LocalCluster(n_workers=n_workers, **{**defaults, **options})
 
@@ -46,14 +46,14 @@ DATA = {
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory):
-    """Sparse, dense and int8 features with labels."""
+    """Stores with sparse, dense and int8 features and labels."""
     folder = tmp_path_factory.mktemp("stores")
     return {name: write_store(folder / f"{name}.store", (data := make())[0], y=data[1]) for name, make in DATA.items()}
 
 
 def differences(here, there):
-    """Fitted attributes that differ in a bit."""
+    """Return the fitted attributes that differ in any bit."""
     names = [name for name in vars(here) if name.endswith("_") and not name.startswith("_")]
-    far = (FeatureRanks, FeatureValues, FewValues)
+    far = (FeatureRanks, FeatureValues, SparseValues)
     plain = {name: np.asarray(value) if isinstance(value := getattr(there, name), far) else value for name in names}
     return [name for name in names if digest(getattr(here, name)) != digest(plain[name])]

@@ -1,4 +1,4 @@
-"""Workers that die, stop or fill up in the middle of a phase of a fit."""
+"""Workers that are killed, stopped or out of memory during a phase of a fit."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-# What a phase is known by: the beginning of what the client says that it waits for.
+# Phases by the beginning of the description of their requests.
 PHASES = {
     "moments": "means and norms",
     "scores": "the features with the best scores",
     "columns": "the columns",
     "correlations": "correlated features",
-    "final scores": "numbers of each feature",
-    "groups": "answers of largest",
+    "final scores": "values per feature",
+    "groups": "results of largest",
 }
 
 
 @contextmanager
 def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1, delay: float = 0.0) -> Any:
-    """Do something while the workers are at the n-th task of a phase; yields a list of the times that it was done.
+    """Run ``act`` during the n-th request of a phase, and yield a list of the times at which it was run.
 
-    ``delay`` seconds after the tasks were sent, so that they may be waiting, running or done.
+    It runs ``delay`` seconds after the tasks were sent, so that they may be waiting, running or done.
     """
-    original, done, seen = source._answers, [], [0]
+    original, done, seen = source._run_tasks, [], [0]
 
     def answers(self: Any, function: Any, arguments: Any, places: Any, homes: Any, what: str, *more: Any) -> Any:
         thread = None
@@ -43,15 +43,15 @@ def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1,
             if thread is not None:
                 thread.join()
 
-    source._answers = answers
+    source._run_tasks = answers
     try:
         yield done
     finally:
-        source._answers = original
+        source._run_tasks = original
 
 
 class Workers:
-    """Worker processes without nannies, so that one that is killed stays dead until it is replaced here."""
+    """Worker processes without nannies, so that a killed worker is only replaced by :meth:`fill`."""
 
     def __init__(self, address: str, n_workers: int) -> None:
         self.address = address
@@ -59,7 +59,7 @@ class Workers:
         self.fill(n_workers)
 
     def fill(self, n_workers: int) -> None:
-        """Start workers until there are so many."""
+        """Start workers until there are ``n_workers``."""
         self.processes = [one for one in self.processes if one.poll() is None]
         command = [sys.executable, "-m", "dask", "worker", self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
         while len(self.processes) < n_workers:
@@ -68,11 +68,11 @@ class Workers:
             )
 
     def signal(self, which: int, number: int = signal.SIGKILL) -> None:
-        """Send a signal to a worker: kill it, as the kernel does when memory runs out, or stop it."""
+        """Send a signal to a worker: kill it, as the kernel does if memory is exhausted, or stop it."""
         self.processes[which % len(self.processes)].send_signal(number)
 
     def close(self) -> None:
-        """End all of them."""
+        """End all workers."""
         for one in self.processes:
             one.kill()
         for one in self.processes:

@@ -1,4 +1,4 @@
-"""Methods compared on the workers of a cluster: one fold of one method a task, the journal here."""
+"""Comparison of methods on the workers of a cluster, with one fold of one method per task."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ def untimed(comparison):
 
 
 def children(workers):
-    """Processes of methods that run."""
+    """Return the running processes of methods."""
     alive = [psutil.Process(one.pid) for one in workers.processes if one.poll() is None]
     return [child.pid for one in alive for child in one.children(recursive=True)]
 
@@ -43,7 +43,7 @@ def test_rows_of_workers_are_kept_here(small, client, tmp_path, address):
     assert untimed(again) == untimed(there)
 
 
-def test_what_workers_cannot_read_is_refused(client):
+def test_other_data_than_stores_are_rejected(client):
     with pytest.raises(ValueError, match="compare with a client requires X to be a store"):
         compare(["variance"], np.eye(6), [0, 1] * 3, client=client, **OPTIONS)
 
@@ -59,7 +59,7 @@ def test_the_same_rows_as_in_one_process(small, client):
 
 
 @pytest.mark.slow
-def test_limits_hold_there(small, client):
+def test_workers_enforce_the_limits(small, client):
     late = compare(["sffs"], small, client=client, n_features=[30], cv=2, time_limit=0.05)
     assert [row.status for row in late.rows] == ["timed out", "timed out"]
     fat = compare(["fisher"], small, client=client, memory_limit="1MB", **OPTIONS)
@@ -83,7 +83,7 @@ def until(happens, seconds=120.0):
 
 
 @pytest.mark.slow
-def test_a_worker_killed_costs_a_unit_that_runs_again(small, two_workers):
+def test_the_unit_of_a_killed_worker_is_repeated(small, two_workers):
     workers, client = two_workers
     expected = compare(["fisher"], small, **OPTIONS)
 
@@ -100,7 +100,7 @@ def test_a_worker_killed_costs_a_unit_that_runs_again(small, two_workers):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_the_processes_there(small, two_workers):
+def test_ctrl_c_ends_the_processes_on_workers(small, two_workers):
     import _thread
 
     workers, client = two_workers

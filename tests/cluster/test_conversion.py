@@ -1,4 +1,4 @@
-"""A text file made a store by the workers of a cluster: the same bytes, the same errors."""
+"""Conversion of a text file to a store by the workers of a cluster: the same bytes and errors."""
 
 import bz2
 
@@ -14,7 +14,7 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 
 
 def lines(rng, n=400, m=300):
-    """LIBSVM text with lines of all lengths, empty ones, comments and query ids."""
+    """LIBSVM text with lines of all lengths, empty lines, comments and query ids."""
     for i in range(n):
         columns = np.sort(rng.choice(np.arange(1, m), rng.integers(0, 30), replace=False))
         values = rng.integers(1, 9, len(columns)) / (1 if i < n // 2 else 4)
@@ -23,7 +23,7 @@ def lines(rng, n=400, m=300):
 
 
 def contents(store):
-    """Bytes of all files of a store."""
+    """Return the bytes of all files of a store."""
     return {file.name: file.read_bytes() for file in sorted(store.rglob("*")) if file.is_file()}
 
 
@@ -71,7 +71,7 @@ def test_few_lines_and_options(tmp_path, client):
 
 
 @pytest.mark.slow
-def test_a_worker_killed_costs_a_part_that_is_read_again(tmp_path, rng):
+def test_the_part_of_a_killed_worker_is_read_again(tmp_path, rng):
     text = tmp_path / "long.svm"
     text.write_text("".join(lines(rng, n=20_000)))
     expected = contents(convert(text, tmp_path / "here.store"))
@@ -91,13 +91,13 @@ def test_a_worker_killed_costs_a_part_that_is_read_again(tmp_path, rng):
     assert contents(there) == expected
 
 
-def test_what_cannot_be_cut_is_refused(text, tmp_path, client):
+def test_files_that_cannot_be_divided_are_rejected(text, tmp_path, client):
     packed = tmp_path / "a.svm.bz2"
     packed.write_bytes(bz2.compress(text.read_bytes()))
     with pytest.raises(DataFileError, match="bzip2 data cannot be read in parts"):
         convert_there(packed, tmp_path / "x.store", client)
     table = tmp_path / "a.csv"
     table.write_text("y,a\n1,2\n0,3\n")
-    with pytest.raises(DataFileError, match="workers read parts of LIBSVM text, and this is csv"):
+    with pytest.raises(DataFileError, match="workers can only convert LIBSVM text, but the format is csv"):
         convert_there(table, tmp_path / "x.store", client, label="y")
     assert not (tmp_path / "x.store").exists()

@@ -1,4 +1,4 @@
-"""What a fit survives, and what it says when it does not."""
+"""Fits with killed and stopped workers, and their error messages."""
 
 import signal
 import time
@@ -34,7 +34,7 @@ def result_of(model):
 
 @pytest.fixture(scope="module")
 def running():
-    """A scheduler, a client and two workers that can be killed."""
+    """Scheduler, client and two workers that can be killed."""
     with start(0) as cluster, distributed.Client(cluster, set_as_default=False) as client:
         workers = Workers(cluster.scheduler_address, 2)
         yield workers, client
@@ -43,7 +43,7 @@ def running():
 
 @pytest.fixture
 def victims(running):
-    """All of them alive."""
+    """Wait until all workers are running."""
     workers, client = running
     workers.fill(2)
     client.wait_for_workers(2, timeout=120)
@@ -92,7 +92,7 @@ def test_a_worker_killed_in_every_phase(phase, turn, store, expected, victims):
 
 
 def test_a_stopped_worker_is_not_waited_for(store, expected, victims):
-    """Its part is asked for once more, of another worker, long before Dask gives it up (worker-ttl, five minutes)."""
+    """Its part is requested from another worker, long before Dask removes it (worker-ttl, five minutes)."""
     workers, client = victims
     y = open_store(store).y
     source = DistributedSource.of_store(store, client, n_parts=2, patience=1.0, limit=120.0)
@@ -116,18 +116,18 @@ def test_a_scheduler_that_dies(store, tmp_path):
     def end():
         cluster.close(timeout=5)
 
-    with sabotage(DistributedSource, "scores", end, nth=2), pytest.raises(ClusterError, match=r"scheduler|No news"):
+    with sabotage(DistributedSource, "scores", end, nth=2), pytest.raises(ClusterError, match=r"scheduler|No results"):
         model.fit(source, open_store(store).y)
     assert digest(model) == before  # a failed fit leaves the old model whole
     client.close(timeout=5)
 
 
 def test_no_wait_without_a_limit(store, victims):
-    """A part that never answers ends the wait with an error that says what was waited for."""
+    """A part that never responds ends the wait with an error that describes the request."""
     _, client = victims
     source = DistributedSource.of_store(store, client, n_parts=2, limit=1.0, patience=1000.0)
     began = time.monotonic()
-    with pytest.raises(ClusterError, match=r"No news from the cluster for 1 s while waiting for sleepers: 2 of 2 parts"):
+    with pytest.raises(ClusterError, match=r"No results from the cluster for 1 s while waiting for sleepers: 2 of 2 parts"):
         source.ask(sleeping, 4.0, what="sleepers")
     assert time.monotonic() - began < 4.0
 
@@ -138,7 +138,7 @@ def sleeping(source, seconds):
 
 @pytest.fixture
 def ctrl_c():
-    """SIGINT interrupts, also where the tests were started in the background, which ignores it."""
+    """Restore the handler of SIGINT, which is ignored if the tests were started in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -159,7 +159,7 @@ def test_ctrl_c_cancels_the_tasks(store, victims, ctrl_c):
 
 @pytest.mark.slow
 def test_a_full_worker(store):
-    """A worker that is full (killed for its memory again and again, or paused by Dask) is one clear error, not a hang."""
+    """A worker without enough memory (killed repeatedly, or paused by Dask) causes an error and no hang."""
     import dask
 
     with (
@@ -168,7 +168,7 @@ def test_a_full_worker(store):
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         source = DistributedSource.of_store(store, client, n_parts=1, limit=40.0)
-        with pytest.raises(ClusterError, match=r"died again and again .*memory|alive and large enough"):
+        with pytest.raises(ClusterError, match=r"killed repeatedly .*memory|running and have enough memory"):
             source.ask(hungry, what="too much")
 
 

@@ -1,4 +1,4 @@
-"""A worker whose network is cut off in the middle of a phase; needs root and ``ip`` for a network of its own."""
+"""A worker that loses its network during a phase; requires root and ``ip`` for a separate network."""
 
 import os
 import shutil

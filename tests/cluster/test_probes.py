@@ -1,4 +1,4 @@
-"""Subsets evaluated by the workers of a cluster: DAF, and the searches that share its criteria."""
+"""Subsets evaluated by the workers of a cluster: DAF, and searches with the same criteria."""
 
 import warnings
 
@@ -46,7 +46,7 @@ def test_the_same_bits_as_in_one_process(name, selector, stores, few, client):
 
 
 def test_a_run_goes_on_elsewhere(few, client, tmp_path):
-    """A checkpoint of one process is taken up on a cluster, with folds that are drawn once for all workers."""
+    """A checkpoint of one process is continued on a cluster, with the same folds for all workers."""
     options = {"random_state": 3, "checkpoint": tmp_path / "probes.npz", "criterion": "ridge"}
     store = open_store(few)
     DependencyAwareSelector(n_probes=30, **options).fit(store.source, store.y)
@@ -62,7 +62,7 @@ def test_warnings_and_errors_come_from_the_workers(client, tmp_path):
         warnings.simplefilter("always")
         DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20, random_state=0).fit(lone, client=client)
     assert [one.category for one in caught if issubclass(one.category, LoneClassWarning)] == [LoneClassWarning]
-    with pytest.raises(ValueError, match=r"cv=99 folds are more than the 9 samples"):
+    with pytest.raises(ValueError, match=r"cv=99 is larger than the number of samples \(9\)"):
         DependencyAwareSelector(n_features_to_select=1, cv=99).fit(lone, client=client)
 
 
@@ -70,7 +70,7 @@ def test_a_dask_array_has_no_worker_with_all_features(client):
     da = pytest.importorskip("dask.array")
     X = np.asfortranarray(np.random.default_rng(0).standard_normal((20, 6)))
     y = np.tile([0, 1], 10)
-    with pytest.raises(ValueError, match=r"in a Dask array, .* Write the array to a store"):
+    with pytest.raises(ValueError, match=r"of a Dask array .* Write the array to a store"):
         DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=9).fit(
             da.from_array(X, chunks=(-1, 3)), y, client=client
         )

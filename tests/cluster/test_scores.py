@@ -1,4 +1,4 @@
-"""Filters and GRM on a cluster: the same bits as in one process, and nothing as long as there are features comes back."""
+"""Filters and GRM on a cluster: bit-identical to one process, without transferring one value per feature."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.base import clone
 from coterie import DependencyAwareSelector, GlobalRedundancySelector, GroupDiscoveryRegressor, correlation_profile
 from coterie.baselines import RCFSSelector
 from coterie.cluster import DistributedSource, FeatureValues
-from coterie.cluster.values import FewValues
+from coterie.cluster.values import SparseValues
 from coterie.data import as_source, convert, open_store, write_store
 from coterie.filters import fisher_score, mcfs_score
 from coterie.filters.selector import FilterSelector
@@ -51,7 +51,7 @@ def test_the_same_bits_as_in_one_process(name, selector, stores, client):
 
 
 def test_a_pool_that_grows_beyond_the_first_leaders(tmp_path, client, monkeypatch):
-    """All but copies of two features have the best scores, so that the pool must reach far down."""
+    """Most features with the best scores are copies of two features, so the pool must be deep."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 40)
     X = rng.standard_normal((80, 300)) + y[:, None] * np.linspace(0.5, 0.0, 300)
@@ -63,11 +63,11 @@ def test_a_pool_that_grows_beyond_the_first_leaders(tmp_path, client, monkeypatc
     here = GlobalRedundancySelector("fisher", 6).fit(open_store(path).source, y)
     there = GlobalRedundancySelector("fisher", 6).fit(path, client=client)
     assert here.pool_sizes_[-1] > 100
-    assert isinstance(there.refined_scores_, FewValues)
+    assert isinstance(there.refined_scores_, SparseValues)
     assert differences(here, there) == []
 
 
-def test_nobody_fetches_a_number_of_each_feature(stores, client, monkeypatch):
+def test_values_per_feature_are_never_fetched(stores, client, monkeypatch):
     def refuse(self, *args, **options):
         raise AssertionError("all numbers were fetched")
 
@@ -80,7 +80,7 @@ def test_nobody_fetches_a_number_of_each_feature(stores, client, monkeypatch):
 
 
 def test_ties_are_broken_as_in_one_process(tmp_path, client):
-    """Scores tied by the hundred, among them copies, and the cut in the middle of them."""
+    """Hundreds of tied scores, including copies, with the cut among them."""
     rng = np.random.default_rng(3)
     X = np.repeat((rng.random((30, 40)) < 0.2).astype(float), 10, axis=1)[:, rng.permutation(400)]
     path = write_store(tmp_path / "tied.store", sparse.csc_array(X))
@@ -113,7 +113,7 @@ def test_dask_arrays(client):
     for selector in (FilterSelector("fisher", 4), GlobalRedundancySelector("fisher", 4)):
         here, there = clone(selector).fit(np.asfortranarray(X), y), clone(selector).fit(array, y, client=client)
         assert differences(here, there) == []
-    with pytest.raises(ValueError, match="in a Dask array, each part with its own worker"):
+    with pytest.raises(ValueError, match="the parts of a Dask array are on different workers"):
         FilterSelector("laplacian", 4).fit(array, client=client)
 
 
@@ -131,7 +131,7 @@ def test_an_active_client_is_used(stores, cluster, monkeypatch):
             correlation_profile(stores["words"])
 
 
-def test_what_cannot_be_done_there_is_said(stores, client):
+def test_unsupported_methods_raise_errors(stores, client):
     source, y = DistributedSource.of_store(stores["words"], client), open_store(stores["words"]).y
     for selector in (
         FilterSelector("mcfs"),
@@ -141,15 +141,15 @@ def test_what_cannot_be_done_there_is_said(stores, client):
         GlobalRedundancySelector(n_candidates="cv"),
         GlobalRedundancySelector(solution="set", redundancy_strength="cv"),
     ):
-        with pytest.raises(ValueError, match=r"cannot work on features that are with the workers .*without client="):
+        with pytest.raises(ValueError, match=r"does not support features held by the workers .*without client="):
             selector.fit(source, y)
-    with pytest.raises(ValueError, match="mcfs_score looks at all features together"):
+    with pytest.raises(ValueError, match="mcfs_score requires all features in one process"):
         mcfs_score(source)
     assert isinstance(fisher_score(source, y), FeatureValues)
 
 
 def test_genotypes_of_plink(client, tmp_path, rng):
-    """Stores of SNPs: int8, with names and places of the features."""
+    """Stores of SNPs: int8, with names and positions of the features."""
     pytest.importorskip("bed_reader")
     from tests.data.test_bio import write_plink
 

@@ -1,4 +1,4 @@
-"""Features on a cluster: the conformance suite, and the same bits as in one process."""
+"""Features on a cluster: the conformance tests, and results bit-identical to one process."""
 
 import numpy as np
 import pytest
@@ -97,8 +97,8 @@ def test_confidence_is_the_same(stores, client):
     assert digest(here.permuted) == digest(there.permuted)
 
 
-def test_nobody_fetches_a_number_of_each_feature(stores, client, monkeypatch):
-    """What is per feature stays with the workers, in every step of a fit."""
+def test_values_per_feature_are_never_fetched(stores, client, monkeypatch):
+    """Values per feature remain with the workers in every step of a fit."""
 
     def refuse(self, *args, **options):
         raise AssertionError("all numbers were fetched")
@@ -148,10 +148,10 @@ def test_dask_arrays(client):
         GroupDiscoveryClassifier(4).fit(da.from_array(bad, chunks=(-1, 100)), y, client=client)
 
 
-def test_what_workers_cannot_read_is_refused(client):
-    with pytest.raises(ValueError, match="X is a ndarray: what workers can read is a store"):
+def test_other_data_than_stores_and_dask_arrays_are_rejected(client):
+    with pytest.raises(ValueError, match=r"X is of type ndarray. With a client, X must be a store"):
         GroupDiscoveryClassifier(2).fit(np.eye(4), [0, 1, 0, 1], client=client)
-    with pytest.raises(TypeError, match=r"a distributed\.Client is needed"):
+    with pytest.raises(TypeError, match=r"must be a distributed\.Client"):
         DaskEngine("tcp://127.0.0.1:1")
 
 
@@ -159,7 +159,7 @@ def test_another_version_is_refused(stores, client, monkeypatch):
     import coterie
 
     monkeypatch.setattr(coterie, "__version__", "9.9")
-    with pytest.raises(ClusterError, match=r"workers have coterie .*, this process has 9\.9"):
+    with pytest.raises(ClusterError, match=r"workers have coterie .*, but this process has 9\.9"):
         GroupDiscoveryClassifier(2).fit(stores["words"], client=client)
 
 

@@ -235,7 +235,7 @@ def test_missing_values_that_raise():
     X = np.random.default_rng(0).standard_normal((20, 4))
     X[3, 2] = np.nan
     with pytest.raises(
-        ValueError, match=r"1 NaN or infinite value\(s\) in 1 feature\(s\); the first is in sample 3 of feature 2"
+        ValueError, match=r"1 NaN or infinite value\(s\) in 1 feature\(s\)\. The first is in sample 3 of feature 2"
     ):
         CorrelationGroups().fit(X)
     with pytest.raises(

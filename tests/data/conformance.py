@@ -1,4 +1,4 @@
-"""What every feature source must do. A source's test class inherits this one and makes sources."""
+"""Conformance tests of feature sources. The test class of a source inherits from this class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests import naive
 
 
 def example(rng, n_samples=41, n_features=67):
-    """Counts with correlated, constant and empty columns; small integers, so that any type holds them."""
+    """Return counts with correlated, constant and empty columns, as small integers that fit into any type."""
     X = rng.poisson(1.0, (n_samples, n_features)) * (rng.random((n_samples, n_features)) < 0.3)
     X[:, 20:30] = X[:, :10] * (rng.random((n_samples, 10)) < 0.95)
     X[:, 5], X[:, 6] = 0, 3
@@ -242,7 +242,7 @@ class SourceConformance:
     @pytest.mark.parametrize("n_threads", [1, 3])
     def test_tasks(self, source, X, n_threads):
         if not self.has_tasks:
-            with pytest.raises(ValueError, match="Write the array to a store first"):
+            with pytest.raises(ValueError, match="Write the array to a store"):
                 source.map_tasks(first_and_sum, [(1, 2, 3)], what="sums")
             return
         weight = np.arange(len(X), dtype=float)

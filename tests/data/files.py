@@ -1,4 +1,4 @@
-"""What the tests of readers share."""
+"""Helpers of the reader tests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from coterie.data import open_features
 
 
 def matrix(dataset):
-    """All features, as CSC or in F order."""
+    """Return all features, as CSC or in F order."""
     return dataset.source.block(0, dataset.shape[1])
 
 
 def data_or_error(path, **options):
-    """Data, or None after an error that names the file; anything else (another error, a crash) fails the test."""
+    """Return the data, or None after an error that names the file. Any other error fails the test."""
     message = None
     try:
         return open_features(path, **options)
@@ -26,7 +26,7 @@ def data_or_error(path, **options):
 
 
 def assert_same(first, second):
-    """Two data sets with the same content and type of values."""
+    """Assert that two data sets have the same content and value types."""
     a, b = matrix(first), matrix(second)
     assert a.shape == b.shape
     assert a.dtype == b.dtype or {a.dtype, b.dtype} == {np.dtype(bool), np.dtype(np.uint8)}

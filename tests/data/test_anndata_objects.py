@@ -1,4 +1,4 @@
-"""AnnData objects: labels by the name of a column of obs, layers, and what is said when they are not there."""
+"""AnnData objects: labels by column of obs, layers, and messages if they are missing."""
 
 import re
 import warnings
@@ -52,7 +52,7 @@ def test_every_selector_takes_the_name_of_a_column(selector, adata):
         assert by_name.score(adata, "cell_type") == by_value.score(adata, adata.obs["cell_type"])
 
 
-def test_functions_take_it_too(adata, tmp_path):
+def test_functions_accept_column_names(adata, tmp_path):
     for score in (fisher_score, relieff_score, information_gain_score):
         np.testing.assert_array_equal(score(adata, "cell_type"), score(adata.X, np.asarray(adata.obs["cell_type"])))
     model = GroupDiscoveryClassifier(3).fit(adata, "cell_type")
@@ -85,8 +85,8 @@ def test_layers(adata):
 def test_samples_without_a_label(adata):
     adata.obs.loc[["c3", "c8"], "cell_type"] = None
     message = (
-        "2 of 50 samples have no label in obs['cell_type'], the first is 'c3'. "
-        "Leave them out: adata = adata[adata.obs['cell_type'].notna()]."
+        "2 of 50 samples have no label in obs['cell_type']. The first is 'c3'. "
+        "Drop them: adata = adata[adata.obs['cell_type'].notna()]."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         GroupDiscoveryClassifier(3).fit(adata, "cell_type")
@@ -104,21 +104,21 @@ def test_samples_without_a_label(adata):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda a: GroupDiscoveryClassifier().fit(a, "cell_typ"), "did you mean 'cell_type'? it has cell_type (2 classes), "),
-        (lambda a: GroupDiscoveryClassifier().fit(a, "Cell_Type"), "did you mean 'cell_type'? it has"),
+        (lambda a: GroupDiscoveryClassifier().fit(a, "cell_typ"), "'cell_type'? Available columns: cell_type (2 classes), "),
+        (lambda a: GroupDiscoveryClassifier().fit(a, "Cell_Type"), "Did you mean 'cell_type'? Available columns:"),
         (
             lambda a: GroupDiscoveryClassifier().fit(a, "diagnosis"),
-            "'diagnosis' for the labels; it has cell_type (2 classes), ",
+            "'diagnosis' for the labels. Available columns: cell_type (2 classes), ",
         ),
         (lambda a: GroupDiscoveryClassifier().fit(a), "Pass the name of a column of obs: cell_type (2 classes), batch (2 cl"),
         (
             lambda a: GroupDiscoveryClassifier().fit(a.X, "cell_type"),
-            "y is the word 'cell_type'. It may be the name of a column",
+            "y is the string 'cell_type'. A column name is supported",
         ),
         (lambda a: GroupDiscoveryClassifier().fit(a.to_df(), "g1"), "pass the labels themselves (X['g1']) and X without them"),
         (lambda a: GroupDiscoveryRegressor().fit(a, "cell_type"), "Targets must be numbers"),
-        (lambda a: open_features(a, layer="duble"), "it has no layer 'duble'; did you mean 'double'? there is double, raw"),
-        (lambda a: open_features(a, format="csv"), "format='csv' does not go with an AnnData object"),
+        (lambda a: open_features(a, layer="duble"), "'duble' not found. Did you mean 'double'? Available layers: double, raw"),
+        (lambda a: open_features(a, format="csv"), "format='csv' does not apply to an AnnData object"),
         (lambda a: open_features(a, label="cell_type", missing_labels="keep"), "must be 'error' or 'drop'"),
     ],
 )
@@ -127,14 +127,14 @@ def test_messages(adata, call, message):
         call(adata)
 
 
-def test_no_warnings_of_our_own(adata):
+def test_no_warnings(adata):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GroupDiscoveryClassifier(3).fit(adata, "cell_type").predict(adata)
 
 
 def test_pbmc_without_a_warning(real_data):
-    """Ten kinds of cells, eight of the rarest: what a new user tries first."""
+    """Ten cell types, the rarest with eight cells."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of anndata's, about its old files
         cells = anndata.read_h5ad(real_data / "pbmc68k_reduced.h5ad")

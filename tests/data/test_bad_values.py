@@ -1,4 +1,4 @@
-"""NaN, infinite and too large values: counted over all parts, placed in the whole matrix, one message."""
+"""NaN, infinite and too large values: one message with their number and place in the whole matrix."""
 
 import itertools
 
@@ -36,9 +36,9 @@ def huge(X):
 def test_a_part_names_the_feature_of_the_whole(X, kind):
     part = KINDS[kind](X[:, 2:])
     part.first_feature = 2
-    assert "3 NaN or infinite value(s) in 2 feature(s); the first is in sample 4 of feature 3." in message_of(part.moments)
+    assert "3 NaN or infinite value(s) in 2 feature(s). The first is in sample 4 of feature 3." in message_of(part.moments)
     part.feature_names = NAMES[2:]
-    assert "the first is in sample 4 of feature 3 ('d')." in message_of(part.moments)
+    assert "The first is in sample 4 of feature 3 ('d')." in message_of(part.moments)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,10 +60,10 @@ def test_the_message_does_not_depend_on_the_parts(tmp_path, X, make, bounds):
     X[0, 0] = 1e200  # too large as well: NaN and infinity are told first
     alone = message_of(as_source(make(X), NAMES).moments)
     assert alone.startswith(
-        "Input X contains 3 NaN or infinite value(s) in 2 feature(s); the first is in sample 4 of feature 3 ('d'). Impute them"
+        "Input X contains 3 NaN or infinite value(s) in 2 feature(s). The first is in sample 4 of feature 3 ('d'). Impute them"
     )
     written = message_of(write_store, tmp_path / "s", parts(X, bounds, make), by="features", feature_names=NAMES)
-    assert written == alone.replace("Input X contains", f"{tmp_path / 's'}: it contains")
+    assert written == alone.replace("Input X contains", f"{tmp_path / 's'}: the file contains")
     X[~np.isfinite(X)] = 0.0
     alone = message_of(as_source(make(X), NAMES).moments)
     written = message_of(write_store, tmp_path / "s", parts(X, bounds, make), by="features", feature_names=NAMES)
@@ -79,7 +79,7 @@ def test_too_large_values_of_a_file_are_named(tmp_path, huge):
 
 def test_too_few_names_do_not_hide_the_message(tmp_path, X):
     written = message_of(write_store, tmp_path / "s", X, feature_names=NAMES[:2])
-    assert "the first is in sample 4 of feature 3." in written
+    assert "The first is in sample 4 of feature 3." in written
 
 
 def test_many_bad_features_are_counted(rng):
@@ -88,4 +88,4 @@ def test_many_bad_features_are_counted(rng):
     X[2, 1_000:] = np.inf
     for source in (as_source(X), as_source(sparse.csc_array(X))):
         message = message_of(source.moments)
-        assert "contains 2000 NaN or infinite value(s) in 1500 feature(s); the first is in sample 1 of feature 0." in message
+        assert "contains 2000 NaN or infinite value(s) in 1500 feature(s). The first is in sample 1 of feature 0." in message

@@ -1,4 +1,4 @@
-"""Small files that would take much: each is refused before it does, with the file, what it claims, and what to do."""
+"""Small files that would require much memory are rejected before it is allocated, with a helpful message."""
 
 import gzip
 import subprocess
@@ -17,7 +17,7 @@ REMEDY = r"memory_limit is 16\.78 MB\. If the file is not damaged, raise memory_
 
 
 def refused(path, match, **options):
-    """The file, under a limit of memory."""
+    """Assert that opening the file under a memory limit raises an error."""
     with pytest.raises(DataFileError, match=match) as caught:
         convert(path, path.parent / "store", memory_limit=LIMIT, **options)
     assert str(caught.value).startswith(str(path))
@@ -79,7 +79,7 @@ def test_large_groups_of_rows_are_read_by_pages(tmp_path, monkeypatch):
 
 def test_zeros_that_unpack_to_more_than_memory(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", X=np.zeros((1000, 6000)))
-    refused(tmp_path / "x.npz", f"what it unpacks to would take 96 MB of memory, and {REMEDY}")
+    refused(tmp_path / "x.npz", f"the unpacked content would take 96 MB of memory, and {REMEDY}")
 
 
 def test_more_entries_than_a_matrix_has(tmp_path):
@@ -89,18 +89,18 @@ def test_more_entries_than_a_matrix_has(tmp_path):
     path.write_text(text.format(10**12) + entries)
     refused(path, f"a matrix of more than [0-9]+ entries would take .* {REMEDY}")
     path.write_text(text.format(3) + entries)
-    refused(path, "too long: it has at least [0-9]+ entries instead of the 3 that line 2 announces")
+    refused(path, "too long: it has at least [0-9]+ entries instead of the 3 stated in line 2")
 
 
 def test_names_of_another_file(tmp_path):
     path = tmp_path / "x.svm"
     path.write_text("1 1:1\n")
     (tmp_path / "names.gz").write_bytes(gzip.compress(b"a\n" * 10_000_000, 1))
-    with pytest.raises(DataFileError, match=rf"names.gz: its text would take .* {REMEDY}"):
+    with pytest.raises(DataFileError, match=rf"names.gz: the text would take .* {REMEDY}"):
         convert(path, tmp_path / "s", feature_names=tmp_path / "names.gz", memory_limit=LIMIT)
 
 
-def test_features_that_one_index_claims(tmp_path, monkeypatch):
+def test_number_of_features_from_one_index(tmp_path, monkeypatch):
     path = tmp_path / "x.svm"
     path.write_text("1 30000000:1\n")
     monkeypatch.setattr(bounds, "free_memory", lambda: 10**9)
@@ -110,7 +110,7 @@ def test_features_that_one_index_claims(tmp_path, monkeypatch):
 
 
 class TestH5ad:
-    """HDF5 hangs, crashes and believes what a file says; another process finds out."""
+    """Damaged files on which HDF5 hangs or crashes are detected in another process."""
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -133,38 +133,38 @@ class TestH5ad:
         import h5py
 
         self.change(path, "var/_index", (10**9,), h5py.string_dtype(), chunks=(1 << 16,))
-        with pytest.raises(DataFileError, match="what it has besides X would take 100 GB of memory"):
+        with pytest.raises(DataFileError, match="the content other than X would take 100 GB of memory"):
             open_features(path)
         self.change(path, "var/_index", (10**5,), h5py.string_dtype(), chunks=(1 << 16,))
-        with pytest.raises(DataFileError, match="var/_index claims to have 100000 strings and holds none"):
+        with pytest.raises(DataFileError, match="var/_index states 100000 strings but stores none"):
             open_features(path)
 
     def test_a_chunk_that_is_larger_than_memory(self, path):
         self.change(path, "X", (3, 2), np.float32, chunks=(10_000, 10_000), maxshape=(None, None))
-        refused(path, f"a chunk of it would take 1.2 GB of memory, and {REMEDY}")
+        refused(path, f"a chunk of the matrix would take 1.2 GB of memory, and {REMEDY}")
 
     @pytest.mark.parametrize("code", ["import os; os.abort()", "raise SystemExit(1)"])
     def test_a_crash_of_the_library_is_not_ours(self, path, code, tmp_path, monkeypatch):
         (tmp_path / "crash.py").write_text(code)
         monkeypatch.setattr(h5ad, "_SCRIPT", tmp_path / "crash.py")
-        with pytest.raises(DataFileError, match="the HDF5 library hangs or crashes on it"):
+        with pytest.raises(DataFileError, match="the HDF5 library hangs or crashes"):
             open_features(path)
 
     def test_a_library_that_sleeps(self, path, tmp_path, monkeypatch):
         (tmp_path / "sleep.py").write_text("import time; time.sleep(100)")
         monkeypatch.setattr(h5ad, "_SCRIPT", tmp_path / "sleep.py")
-        monkeypatch.setattr(h5ad, "_LONGEST_LOOK", 0.1)
+        monkeypatch.setattr(h5ad, "_CHECK_TIMEOUT", 0.1)
         with pytest.raises(DataFileError, match="hangs or crashes"):
             open_features(path)
 
     def test_a_library_that_loops_is_ended(self):
         begin = f"import sys; sys.path.insert(0, {str(h5ad._SCRIPT.parent)!r})"
-        code = f"{begin}; import h5ad_check; h5ad_check._allow(1)\nwhile 1: pass"
+        code = f"{begin}; import h5ad_check; h5ad_check._limit_cpu_time(1)\nwhile 1: pass"
         assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode < 0
 
     def test_what_the_look_finds(self, path, monkeypatch):
-        monkeypatch.setattr(h5ad_check, "_allow", lambda seconds: None)  # this process shall live
-        found = h5ad_check.look(str(path), 1 << 40)
+        monkeypatch.setattr(h5ad_check, "_limit_cpu_time", lambda seconds: None)  # this process shall live
+        found = h5ad_check.measure(str(path), 1 << 40)
         assert found["strings"] == 5
         assert 500 <= found["needs"] < 10_000
 
@@ -185,22 +185,22 @@ def test_zip_files_packed_in_other_ways(tmp_path, method):
     for place in (8, content.index(b"PK\x01\x02") + 10):
         content[place] = 99
     path.write_bytes(content)
-    with pytest.raises(DataFileError, match=r"it is damaged or no \.npz file \(That compression method"):
+    with pytest.raises(DataFileError, match=r"the file is damaged or not an \.npz file \(That compression method"):
         open_features(path)
 
 
-def test_index_pointers_that_scipy_believes(tmp_path):
-    """Its check is skipped where the last one is 0, and its conversion then writes anywhere."""
+def test_index_pointers_that_scipy_does_not_check(tmp_path):
+    """SciPy skips its check if the last pointer is 0, and its conversion then writes out of bounds."""
     pointers = np.array([0, 2, 1 << 30, 0], dtype=np.int32)
     indices = np.array([0, 1], dtype=np.int32)
     for kind, data in (("csr", np.ones(2)), ("csc", np.ones(2)), ("bsr", np.ones((2, 1, 1)))):
         path = tmp_path / f"{kind}.npz"
         np.savez(path, format=kind.encode(), shape=(3, 3), data=data, indices=indices, indptr=pointers)
-        with pytest.raises(DataFileError, match="no sparse matrix: index pointers go backwards"):
+        with pytest.raises(DataFileError, match="not a valid sparse matrix: indptr decreases"):
             open_features(path)
 
 
-def test_a_table_of_snps_is_claimed_before_it_is_split(tmp_path):
+def test_memory_of_a_snp_table_is_checked_before_it_is_split(tmp_path):
     pytest.importorskip("bed_reader")
     (tmp_path / "g.bed").write_bytes(b"\x6c\x1b\x01")
     (tmp_path / "g.fam").write_text("f s 0 0 0 1\n")

@@ -1,4 +1,4 @@
-"""Inside data/: readers do not know the store, and the store knows of them only what a reader hands over."""
+"""Dependencies inside data/: readers do not import the store, and the store only imports the reader interface."""
 
 import pytest
 
@@ -23,16 +23,16 @@ def test_the_packages_are_where_the_borders_are():
 
 
 @pytest.mark.parametrize("path", modules_in(READERS), ids=name_of)
-def test_readers_do_not_know_the_store(path):
+def test_readers_do_not_import_the_store(path):
     assert [name for name in imports_of(path) if within(name, STORE)] == []
 
 
 @pytest.mark.parametrize("path", modules_in(STORE), ids=name_of)
-def test_the_store_knows_no_format(path):
+def test_the_store_imports_no_format(path):
     assert [name for name in imports_of(path) if within(name, READERS) and not within(name, *HANDED_OVER)] == []
 
 
-def test_files_and_stores_meet_when_they_are_opened():
+def test_only_opening_imports_readers_and_stores():
     both = [
         name_of(path)
         for path in MODULES

@@ -1,4 +1,4 @@
-"""The registry of formats: every entry is whole, and what is said of the formats is made from it or agrees with it."""
+"""The registry of formats: entries are complete, and messages and pages agree with them."""
 
 import gzip
 import subprocess
@@ -19,13 +19,13 @@ every_format = pytest.mark.parametrize("entry", FORMATS.values(), ids=list(FORMA
 
 
 @every_format
-def test_an_entry_leads_to_its_reader(entry):
+def test_an_entry_loads_its_reader(entry):
     reader = entry.load()
     assert issubclass(reader, Reader)
     assert reader.format == entry.name
     assert ("label" in entry.options()) == bool(entry.labels)  # without the option, labels come from a text file
     assert entry.table == issubclass(reader, TabularReader)
-    assert entry.words
+    assert entry.description
     assert entry.suffixes
 
 
@@ -58,20 +58,20 @@ def test_options_are_described_where_the_docstring_sends_readers(entry):
         assert option in described
 
 
-def test_a_line_for_people(monkeypatch):
+def test_descriptions(monkeypatch):
     monkeypatch.setattr(formats, "FORMATS", {name: FORMATS[name] for name in ("libsvm", "npz", "csv", "plink", "tsv")})
     assert formats.describe_formats() == "LIBSVM text, .npz, CSV, PLINK .bed, TSV"
     assert formats.describe_labels() == (
-        "a key (.npz), a column (CSV, TSV), a column of the phenotypes (PLINK .bed), or a text file with one label a line"
+        "a key (.npz), a column (CSV, TSV), a column of the phenotypes (PLINK .bed), or a text file with one label per line"
     )
 
 
-def test_a_new_entry_is_all_that_opening_needs(tmp_path, monkeypatch):
-    """Recognised, opened, listed: by its entry alone."""
+def test_a_new_entry_suffices_for_opening(tmp_path, monkeypatch):
+    """A format is detected, opened and listed by its entry alone."""
     entry = formats.Format(
         name="semicolons",
         reader=f"{__name__}:SemicolonReader",
-        words="semicolons",
+        description="semicolons",
         suffixes=(".ssv",),
         magic=(b"#SSV",),
         text=True,
@@ -84,15 +84,15 @@ def test_a_new_entry_is_all_that_opening_needs(tmp_path, monkeypatch):
     (tmp_path / "b.ssv").write_text("1;2\n3;4\n")
     assert coterie.data.open_features(tmp_path / "b.ssv").shape == (2, 2)
     (tmp_path / "c.txt").write_text("?")
-    with pytest.raises(coterie.data.DataFileError, match=r"State format=, one of .*, semicolons\."):
+    with pytest.raises(coterie.data.DataFileError, match=r"Set format= to one of .*, semicolons\."):
         coterie.data.open_features(tmp_path / "c.txt")
-    with pytest.raises(TypeError, match="its options are factor, feature_names"):
+    with pytest.raises(TypeError, match="Its options are factor, feature_names"):
         coterie.data.open_features(tmp_path / "b.ssv", colour=1)
     assert formats.describe_formats().endswith(", semicolons")
 
 
 class SemicolonReader(Reader):
-    """Numbers with semicolons between them."""
+    """Reader of numbers separated by semicolons."""
 
     format = "semicolons"
 
@@ -117,7 +117,7 @@ def test_public_names_are_there():
 
 def test_listing_the_formats_imports_nothing_heavy():
     code = (
-        "import sys; from coterie.data.readers.formats import formats_in_words; formats_in_words()\n"
+        "import sys; from coterie.data.readers.formats import describe_formats; describe_formats()\n"
         "assert not {'numpy', 'numba', 'scipy', 'sklearn'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -125,21 +125,21 @@ def test_listing_the_formats_imports_nothing_heavy():
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.svm", "a.mtx", "a", "a.csv.gz"])
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
-def test_wide_characters_are_refused_by_name(tmp_path, name, encoding):
+def test_utf16_and_utf32_are_rejected(tmp_path, name, encoding):
     text = "gène,b,label\n1,2,x\n2,1,y\n" * 1000
     path = tmp_path / name
     path.write_bytes((gzip.compress if name.endswith(".gz") else bytes)(text.encode(encoding)))
     kind = encoding[:6].upper()
-    with pytest.raises(DataFileError, match=rf"{name}: the file is {kind}; save it as UTF-8\.$"):
+    with pytest.raises(DataFileError, match=rf"{name}: the file is encoded as {kind}. Save it as UTF-8\.$"):
         open_features(path)
-    with pytest.raises(DataFileError, match=f"the file is {kind}; save it as UTF-8"):
+    with pytest.raises(DataFileError, match=f"the file is encoded as {kind}. Save it as UTF-8"):
         open_features(path, format="csv")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
-def test_wide_labels_are_refused_by_name(tmp_path, encoding):
+def test_utf16_labels_are_rejected(tmp_path, encoding):
     (tmp_path / "names.txt").write_bytes("yes\nno\n".encode(encoding))
-    with pytest.raises(DataFileError, match=r"names\.txt: the file is UTF-16; save it as UTF-8"):
+    with pytest.raises(DataFileError, match=r"names\.txt: the file is encoded as UTF-16. Save it as UTF-8"):
         read_lines(tmp_path / "names.txt")
     for text in ("", "a", "ab\n", "é\n" * 3):
         (tmp_path / "names.txt").write_text(text, encoding="utf-8")

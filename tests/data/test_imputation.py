@@ -1,4 +1,4 @@
-"""Gaps are filled, by each fold from its own training samples, and by a model for new samples."""
+"""Imputation, by each fold from its own training samples and by a model for new samples."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def gappy(rng):
 @given(arrays(np.float64, (7, 3), elements=st.sampled_from([0.0, 1.0, 1.5, -2.0, np.nan])), st.sampled_from(STRATEGIES))
 def test_as_scikit_learn_fills(X, strategy):
     if np.isnan(X).all(axis=0).any():
-        with pytest.raises(ValueError, match="has no value at all"):
+        with pytest.raises(ValueError, match="are missing"):
             ImputedSource(X, strategy)
         return
     np.testing.assert_array_equal(ImputedSource(X, strategy).array, SimpleImputer(strategy=strategy).fit_transform(X))
@@ -44,8 +44,8 @@ def test_a_feature_without_a_value_in_the_training_part_is_constant_there():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_no_held_out_sample_has_a_say(gappy, strategy, monkeypatch):
-    """The validation's scores are those of folds that were filled by hand, by an imputer that saw the training part alone."""
+def test_held_out_samples_do_not_affect_imputation(gappy, strategy, monkeypatch):
+    """Validation scores equal those of folds imputed from their training samples only."""
     X, y = gappy
     folds = list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
     options = {
@@ -72,7 +72,7 @@ def test_no_held_out_sample_has_a_say(gappy, strategy, monkeypatch):
 
 
 def test_held_out_values_do_not_change_what_a_fold_learns(gappy):
-    """Other values in the held-out samples leave the fold's fit as it is."""
+    """Different values in the held-out samples do not change the fit of a fold."""
     X, _ = gappy
     train = np.arange(60)
     seen = [
@@ -102,8 +102,8 @@ def test_a_model_fills_new_samples(gappy, tmp_path):
     ("X", "strategy", "message"),
     [
         (np.eye(3), "modal", "impute='modal' must be one of median, mean, most_frequent"),
-        (sparse.eye_array(3), "mean", "fills dense features"),
-        ([[1.0, np.nan], [2.0, np.nan]], "mean", "Feature 1 has no value at all"),
+        (sparse.eye_array(3), "mean", "applies only to dense features"),
+        ([[1.0, np.nan], [2.0, np.nan]], "mean", "All values of feature 1 are missing"),
         ([["a", 1.0]] * 3, "mean", "Features must be numbers"),
     ],
 )
@@ -112,7 +112,7 @@ def test_bad_input(X, strategy, message):
         imputed(X, strategy)
 
 
-def test_infinite_values_are_no_gaps(gappy):
+def test_infinite_values_are_not_missing(gappy):
     X, y = gappy
     X[5, 3] = np.inf
     with pytest.raises(ValueError, match=r"1 NaN or infinite value\(s\) in 1 .* in sample 5 of feature 3"):

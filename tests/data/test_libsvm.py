@@ -1,4 +1,4 @@
-"""LIBSVM text against scikit-learn's reader, and its errors with their places."""
+"""LIBSVM text compared with scikit-learn's reader, and errors with line and column."""
 
 import bz2
 import gzip
@@ -60,7 +60,7 @@ def test_random_files_at_full_precision(tmp_path, rng, zero_based):
 def test_small_blocks_change_nothing(tmp_path, rng, monkeypatch):
     X = random_sparse(rng, (3000, 200), density=0.1)
     dump_svmlight_file(small_indices(X), rng.integers(0, 3, 3000), str(tmp_path / "x.svm"), comment="made up")
-    monkeypatch.setattr(module, "_CHUNK", 1 << 12)
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 1 << 12)
     assert_as_scikit_learn(tmp_path / "x.svm")
     monkeypatch.setattr(module, "thread_count", lambda: 3)
     assert_as_scikit_learn(tmp_path / "x.svm")
@@ -104,12 +104,12 @@ def test_zero_or_one_based(tmp_path):
     assert read(tmp_path, "1 1:1 3:1", n_features=7).shape == (1, 7)
     with pytest.raises(DataFileError, match="index 0 occurs, but zero_based=False"):
         read(tmp_path, "1 0:1", zero_based=False)
-    with pytest.raises(DataFileError, match=r"index 3 occurs and indices begin with 0, but n_features=3\. State n_features=4"):
+    with pytest.raises(DataFileError, match=r"index 3 occurs and indices start at 0, but n_features=3\. Set n_features=4"):
         read(tmp_path, "1 0:1 3:1", n_features=3)
 
 
 def test_indices_past_32_bits_with_a_stated_number(tmp_path):
-    """Feature numbers need not fit into 32 bits; nothing is allocated by them before the end."""
+    """Feature numbers may exceed 32 bits; nothing is allocated by them before the end."""
     reader = module.LibsvmReader(tmp_path / "x.svm", n_features=2**33)
     (tmp_path / "x.svm").write_text(f"1 1:1 {2**33}:5\n")
     (block,) = reader.blocks(0)
@@ -134,15 +134,15 @@ ERRORS = [
     ("1 1:1 2:NaN", "1:9: 'NaN' is not finite"),
     ("1 1:-inf", "1:5: '-inf' is not finite"),
     ("1 1:1e400", "1:5: '1e400' is not finite"),
-    ("1 3:1 2:1", "1:7: feature '2:1' comes after a larger index"),
-    ("1 3:1 3:1", "1:7: feature '3:1' comes twice"),
+    ("1 3:1 2:1", "1:7: feature '2:1' follows a larger index"),
+    ("1 3:1 3:1", "1:7: feature '3:1' occurs twice"),
     ("1 -3:1", "1:3: '-3:1' has a negative index"),
     ("1 qid:a 3:1", "1:3: 'qid:a' is not 'qid:number'"),
-    ("1 3:1 qid:7", "1:7: 'qid:7' is not 'qid:number' in the place right after the label"),
-    ("1 999999999999:1", "1:3: the index of '999999999999:1' asks for more features than a file of 16 bytes can fill"),
+    ("1 3:1 qid:7", "1:7: 'qid:7' is not 'qid:number' directly after the label"),
+    ("1 999999999999:1", "1:3: the index of '999999999999:1' requires more features than a file of 16 bytes can hold"),
     ("1 99999999999999999999999999:1", "1:3: the index of"),
-    ("1 2147483648:1", "1:3: the index of '2147483648:1' asks for more features"),
-    ("\x00\x01\x02", "1:1: this is not text"),
+    ("1 2147483648:1", "1:3: the index of '2147483648:1' requires more features"),
+    ("\x00\x01\x02", "1:1: the file is not text"),
     ("1 1:" + "7" * 400, "1:5: '777777777777777777777777777777…' is not finite"),
 ]
 
@@ -156,7 +156,7 @@ def test_errors_name_line_and_column(tmp_path, text, message):
 
 
 def test_the_line_is_right_in_a_large_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK", 1 << 12)
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 1 << 12)
     lines = ["1 1:1 2:2 3:3 # nothing"] * 5000
     lines[4321] = "1 1:1 2:" + "1" * 500
     with pytest.raises(DataFileError, match=r"data\.svm:4322:9: "):
@@ -183,9 +183,9 @@ def test_truncated_and_damaged_gzip(tmp_path, cut, message):
 
 
 def test_empty_files(tmp_path):
-    with pytest.raises(ValueError, match="no data in it"):
+    with pytest.raises(ValueError, match="contains no data"):
         read(tmp_path, "# nothing\n\n")
-    with pytest.raises(ValueError, match="no data in it"):
+    with pytest.raises(ValueError, match="contains no data"):
         read(tmp_path, "1\n-1\n")  # samples without any feature
 
 
@@ -197,7 +197,7 @@ def test_bad_options(tmp_path):
         with pytest.raises(ValueError, match=message):
             read(tmp_path, "1 1:1", **options)
     with pytest.raises(
-        TypeError, match="'colour' is not an option of the format 'libsvm'; its options are dtype, feature_names"
+        TypeError, match=r"'colour' is not an option of the format 'libsvm'. Its options are dtype, feature_names"
     ):
         read(tmp_path, "1 1:1", colour=1)
 
@@ -255,7 +255,7 @@ def test_any_bytes_give_data_or_an_error_with_a_place(tmp_path_factory, content)
     "content", [b"1 999999999999:1\n", b"1 33554432:1\n", b"1 1:" + b"9" * 10**6, b"#" * 10**6, b"\n" * 10**6]
 )
 def test_memory_is_bounded_by_the_input(tmp_path, content):
-    """A megabyte of text, or an index of 2^25, may take some arrays of that length, and no more."""
+    """A megabyte of text, or an index of 2^25, may only take some arrays of that length."""
     (tmp_path / "x.svm").write_bytes(content)
     open_features_quietly(tmp_path / "x.svm")  # compiles and imports
     tracemalloc.start()

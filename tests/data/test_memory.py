@@ -24,7 +24,7 @@ class TestDenseInt8(SourceConformance):
 
 
 class TestDenseStrided(SourceConformance):
-    """Every second row and column of something larger, backwards: neither C nor F."""
+    """Every second row and column of a larger array, reversed: neither C nor F order."""
 
     def make(self, X):
         large = np.full((2 * X.shape[0], 3 * X.shape[1]), 99, dtype=np.int16)
@@ -71,7 +71,7 @@ class TestFromCSRMatrix(SourceConformance):
 
 
 class TestUnsortedDuplicatesAndZeros(SourceConformance):
-    """Entries split in two, in the wrong order, and explicit zeros in between."""
+    """Entries that are split, unsorted and mixed with explicit zeros."""
 
     def make(self, X):
         rows, cols, values = [], [], []
@@ -123,7 +123,7 @@ def test_bad_values_are_counted_and_placed(kind):
     X[2, 1], X[5, 1], X[3, 3] = np.nan, np.inf, -np.inf
     make = DenseSource if kind == "dense" else (lambda A, names=None: SparseSource(sparse.csc_array(A), names))
     with pytest.raises(
-        ValueError, match=r"3 NaN or infinite value\(s\) in 2 feature\(s\); the first is in sample 2 of feature 1\."
+        ValueError, match=r"3 NaN or infinite value\(s\) in 2 feature\(s\)\. The first is in sample 2 of feature 1\."
     ):
         make(X).moments()
     with pytest.raises(ValueError, match=r"feature 1 \('b'\)"):
@@ -133,7 +133,7 @@ def test_bad_values_are_counted_and_placed(kind):
 @pytest.mark.parametrize("values", [[1e200, -1e200, 0.0], [0.0, 1e200, -1e200], [2.0, 1e200, 2.0], [1e200, 1e200, 0.0]])
 @pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray, sparse.csc_array])
 def test_values_that_overflow_are_refused(make, values):
-    """Whatever the layout; they must not pass for a constant feature."""
+    """In any layout, such values must not be treated as a constant feature."""
     X = np.column_stack([values, [1.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match="feature 0 are too large"):
         as_source(make(X)).moments()

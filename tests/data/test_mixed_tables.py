@@ -1,4 +1,4 @@
-"""Tables as people have them: dates, categories, booleans, gaps; all problems at once, and what helps."""
+"""Tables with dates, categories, booleans and missing values: one message with all problems and their remedies."""
 
 import datetime
 
@@ -7,7 +7,7 @@ import pytest
 
 from coterie import GroupDiscoveryClassifier, imputed
 from coterie.data import DataFileError, convert, open_features
-from coterie.data.readers.columns import Column, listed, nearest, places_of
+from coterie.data.readers.columns import Column, column_positions, listed, suggest_names
 from tests.data.files import matrix
 
 pd = pytest.importorskip("pandas")
@@ -49,10 +49,10 @@ def test_all_problems_in_one_message(file):
     assert "3 of 7 columns are not numeric: 'id' (text, such as 'P0'), 'visit' (dates, such as '2023-01-30" in message
     assert ("'city' (categories" if file.suffix == ".parquet" else "'city' (text") in message
     assert "drop='id,visit,city'" in message
-    assert "1 of 7 columns has missing values: 'age' (3). Fill them (impute='median'" in message
+    assert "1 of 7 columns has missing values: 'age' (3). Impute them (impute='median'" in message
 
 
-def test_what_is_left_out_and_filled(file, messy):
+def test_dropping_and_imputation(file, messy):
     dropped = open_features(file, drop=["id", "visit, city"])
     kept = open_features(file, keep_numeric=True)
     expected = messy[["smoker", "age", "lab"]].astype(float).assign(treated=(messy.treated == "true").astype(float))
@@ -68,22 +68,22 @@ def test_what_is_left_out_and_filled(file, messy):
     assert not np.isnan(matrix(filled)).any()
 
 
-def test_a_store_without_what_is_no_number(file):
+def test_a_store_of_the_numeric_columns(file):
     store = convert(file, file.parent / "s", keep_numeric=True, drop="age")
     assert open_features(store).feature_names == ["smoker", "treated", "lab"]
-    with pytest.raises(ValueError, match="a store is opened as it is"):
+    with pytest.raises(ValueError, match="drop does not apply to a store"):
         open_features(store, drop="lab")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"drop": "cty"}, r"drop='cty': there is no such column; did you mean 'city'\?"),
-        ({"drop": "label", "label": "label"}, "drop='label': it is the column of the labels"),
-        ({"drop": 99}, "drop=99: there are 8 columns"),
-        ({"label": "lable"}, r"label='lable': there is no such column; did you mean 'label'"),
+        ({"drop": "cty"}, r"drop='cty': column not found. Did you mean 'city'\?"),
+        ({"drop": "label", "label": "label"}, "drop='label' is the column of the labels"),
+        ({"drop": 99}, "drop=99 is out of range. There are 8 columns"),
+        ({"label": "lable"}, r"label='lable': column not found. Did you mean 'label'"),
         ({"impute": "medain", "keep_numeric": True}, "impute='medain' must be one of median, mean, most_frequent"),
-        ({"drop": ["smoker", "treated", "age", "lab"], "keep_numeric": True}, "no column is left for features"),
+        ({"drop": ["smoker", "treated", "age", "lab"], "keep_numeric": True}, "there are no feature columns"),
     ],
 )
 def test_bad_options(file, options, message):
@@ -91,8 +91,8 @@ def test_bad_options(file, options, message):
         open_features(file, **options)
 
 
-def test_what_comes_late_in_a_file(tmp_path):
-    """The first megabyte decides on types; a word after it is found all the same, with its line."""
+def test_text_late_in_a_file(tmp_path):
+    """Types are inferred from the first megabyte; text after it is reported with its line."""
     rows = [f"{i},{'True' if i % 2 else 'False'},1\n" for i in range(120_000)]
     (tmp_path / "x.csv").write_text("a,b,c\n" + "".join(rows) + "oops,True,2\n7,maybe,3\n")
     with pytest.raises(DataFileError) as caught:
@@ -112,7 +112,7 @@ def test_many_wrong_columns_are_not_all_listed(tmp_path):
     assert len(str(caught.value)) < 1000
 
 
-def test_only_the_columns_that_are_wanted(file):
+def test_requested_columns_only(file):
     data = open_features(file, columns=["lab", "treated", "unknown"])
     assert data.feature_names == ["treated", "lab"]
     assert data.y is not None
@@ -137,22 +137,22 @@ def test_only_the_columns_that_are_wanted(file):
 def test_kinds_of_columns(values, kind):
     column = Column("x")
     for half in (values[:1], values[1:]):
-        column.see(pa.array(half, pa.array(values).type), values=True)
+        column.update(pa.array(half, pa.array(values).type), values=True)
     assert column.kind == kind
     assert column.n_missing == sum(value is None for value in values)
     assert column.usable == (kind in ("numbers", "booleans", "empty"))
     assert column.n_distinct == len(set(values) - {None})
 
 
-def test_names_near_and_far():
-    assert nearest("Diagnosis", ["age", "diagnosis"]) == "did you mean 'diagnosis'?"
-    assert nearest("zz", [f"c{j}" for j in range(12)]) == "there are c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more."
-    assert places_of("a,b", ["a,b", "a"], 2, "drop") == [0]  # a name with a comma
-    assert places_of(["-1", 0], ["u", "v"], 2, "drop") == [1, 0]
+def test_suggested_names():
+    assert suggest_names("Diagnosis", ["age", "diagnosis"]) == "Did you mean 'diagnosis'?"
+    assert suggest_names("zz", [f"c{j}" for j in range(12)]) == "Available: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more."
+    assert column_positions("a,b", ["a,b", "a"], 2, "drop") == [0]  # a name with a comma
+    assert column_positions(["-1", 0], ["u", "v"], 2, "drop") == [1, 0]
     assert listed([]) == ""
 
 
-def test_a_frame_is_refused_with_what_helps(messy):
+def test_message_for_a_mixed_frame(messy):
     X, y = messy.drop(columns="label"), messy.label
     with pytest.raises(ValueError, match="Features must be numbers") as caught:
         GroupDiscoveryClassifier(2).fit(X, y)
@@ -206,7 +206,7 @@ def test_drop_in_files_that_are_no_tables(tmp_path, rng):
     left = open_features(tmp_path / "x.npz", drop="v")
     assert list(left.feature_names) == ["u", "w"]
     np.testing.assert_array_equal(matrix(left), matrix(whole)[:, [0, 2]])
-    with pytest.raises(DataFileError, match="no such column; there are u, v, w"):
+    with pytest.raises(DataFileError, match=r"column not found. Available: u, v, w"):
         open_features(tmp_path / "x.npz", drop="zzz")
-    with pytest.raises(DataFileError, match="drop leaves out columns of tables"):
+    with pytest.raises(DataFileError, match="drop applies only to tables"):
         convert(tmp_path / "x.npz", tmp_path / "s", drop="v")

@@ -1,4 +1,4 @@
-"""Formats found by content and name; the same groups whichever format the data came in."""
+"""Detection of formats by content and name, and equal groups from all formats."""
 
 import gzip
 
@@ -40,10 +40,10 @@ def test_formats(tmp_path, name, content, expected):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"hello world\n", "its format is unknown. State format=, one of libsvm, npz"),
-        ("a.txt", b"\x00\x01\x02", "its format is unknown"),
-        ("a.npz", b"hello", "the name says npz, the content does not"),
-        ("a.h5ad", b"1 1:2\n", "the name says h5ad, the content does not"),
+        ("a.txt", b"hello world\n", "the format of the file is unknown. Set format= to one of libsvm, npz"),
+        ("a.txt", b"\x00\x01\x02", "the format of the file is unknown"),
+        ("a.npz", b"hello", "the suffix indicates npz, but the content does not"),
+        ("a.h5ad", b"1 1:2\n", "the suffix indicates h5ad, but the content does not"),
         ("a.svm", b"", "the file is empty"),
     ],
 )
@@ -54,14 +54,14 @@ def test_files_that_are_no_data(tmp_path, name, content, message):
 
 
 def test_other_mistakes(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no such file"):
+    with pytest.raises(FileNotFoundError, match="No such file"):
         open_features(tmp_path / "nothing.svm")
-    with pytest.raises(DataFileError, match=r"a folder without header\.json"):
+    with pytest.raises(DataFileError, match=r"this folder has no header\.json"):
         open_features(tmp_path)
     (tmp_path / "a.svm").write_text("1 1:2\n")
     with pytest.raises(ValueError, match="format='excel' must be one of store, libsvm"):
         open_features(tmp_path / "a.svm", format="excel")
-    with pytest.raises(ValueError, match=r"label=7: the labels of a\.svm come from the file itself or from a text file"):
+    with pytest.raises(ValueError, match=r"label=7 is not supported for a\.svm\. Omit it, or pass a text file"):
         open_features(tmp_path / "a.svm", label=7)
     assert open_features(tmp_path / "a.svm", label=False).y is None
 
@@ -90,12 +90,12 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, packag
     (tmp_path / name).write_bytes({"a.h5ad": b"\x89HDF\r\n\x1a\n", "a.bed": b"\x6c\x1b\x01\x00", "a.csv": b"a,b\n1,2"}[name])
     (tmp_path / "a.fam").write_text("1 1 0 0 1 1\n")
     (tmp_path / "a.bim").write_text("1 rs1 0 5 A G\n")
-    with pytest.raises(ImportError, match=rf"needs .*: pip install 'coterie\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"requires .*: pip install 'coterie\[{extra}\]'"):
         open_features(tmp_path / name)
 
 
 def every_format(folder, X, y, names):
-    """The same sparse data in all formats that can hold them, each with the options that it takes."""
+    """Write the same sparse data in all formats that support them; return paths and options."""
     S = sparse.csr_array(X)
     folder.mkdir()
     dump_svmlight_file(S, y, str(folder / "x.svm"), zero_based=False)
@@ -114,7 +114,7 @@ def every_format(folder, X, y, names):
 
 
 def tables(folder, X, y, names):
-    """The same data as tables and as AnnData."""
+    """Write the same data as tables and as AnnData."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=names).assign(y=y)
     frame.to_csv(folder / "x.csv", index=False)

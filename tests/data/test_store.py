@@ -1,4 +1,4 @@
-"""The store: the same data in and out, all or nothing, and no damage unseen."""
+"""The store: round trips, atomic writing, and detection of damage."""
 
 import errno
 import json
@@ -57,7 +57,7 @@ class TestDenseStore(_StoreConformance):
 
 
 class TestStoreOfSparseRows(_StoreConformance):
-    """Rows in blocks of 5, so little memory that every block or two is a run of its own."""
+    """Rows in blocks of 5, with a memory limit that writes a run for every one or two blocks."""
 
     def make(self, X):
         rows = sparse.csr_array(X.astype(np.float64))
@@ -119,7 +119,7 @@ def test_a_store_is_used_without_a_copy(tmp_path, rng):
 
 
 def is_mapped(array):
-    """Whether the memory of an array is that of a file."""
+    """Return True if the memory of an array is a mapped file."""
     while isinstance(array, np.ndarray):
         array = array.base
     return isinstance(array, mmap.mmap)
@@ -199,7 +199,7 @@ def test_stores_of_version_1_open(name):
 # Writing ---------------------------------------------------------------------------------------
 
 
-def test_an_existing_store_is_replaced_only_when_asked(tmp_path):
+def test_an_existing_store_is_replaced_only_if_requested(tmp_path):
     path = write_store(tmp_path / "s", np.eye(3))
     with pytest.raises(FileExistsError, match="overwrite=True"):
         write_store(path, np.eye(4))
@@ -216,18 +216,18 @@ def test_an_existing_store_is_replaced_only_when_asked(tmp_path):
 def test_other_things_are_never_overwritten(tmp_path, kind):
     target = tmp_path / "thing"
     target.write_text("mine") if kind == "file" else target.mkdir()
-    with pytest.raises(FileExistsError, match="no Coterie store"):
+    with pytest.raises(FileExistsError, match="not a Coterie store"):
         write_store(target, np.eye(3), overwrite=True)
     assert target.exists()
 
 
-def test_a_damaged_store_can_be_overwritten_as_long_as_it_can_be_told_to_be_one(tmp_path):
+def test_a_damaged_store_with_a_valid_header_can_be_overwritten(tmp_path):
     path = write_store(tmp_path / "s", np.eye(3))
     (path / "values.npy").write_bytes(b"")
     write_store(path, np.eye(4), overwrite=True)
     assert check_store(path).shape == (4, 4)
     (path / "header.json").write_text((path / "header.json").read_text().replace("4", "5", 1))
-    with pytest.raises(FileExistsError, match="no Coterie store, or one whose header is damaged"):
+    with pytest.raises(FileExistsError, match=r"not a Coterie store \(or its header is damaged\)"):
         write_store(path, np.eye(5), overwrite=True)
 
 
@@ -237,7 +237,7 @@ def test_a_folder_with_another_header_is_no_store(tmp_path, header):
     folder.mkdir()
     (folder / "header.json").write_text(header)
     (folder / "precious.npy").write_bytes(b"precious")
-    with pytest.raises(FileExistsError, match="no Coterie store"):
+    with pytest.raises(FileExistsError, match="not a Coterie store"):
         write_store(folder, np.eye(3), overwrite=True)
     assert sorted(os.listdir(folder)) == ["header.json", "precious.npy"]
     assert (folder / "header.json").read_text() == header
@@ -255,7 +255,7 @@ def test_other_files_in_a_store_stay(tmp_path):
 
 
 @pytest.mark.parametrize("step", range(8))
-def test_what_a_killed_replacement_left_goes_with_the_next(tmp_path, step):
+def test_leftovers_of_a_killed_replacement_are_removed(tmp_path, step):
     """Killed before each rename of the exchange, and after the last."""
     path = write_store(tmp_path / "s", np.eye(3))
     (path / "precious.npy").write_bytes(b"precious")
@@ -334,7 +334,7 @@ def test_leftovers_of_killed_runs_are_removed_and_those_of_running_ones_are_not(
 
 
 def test_what_another_host_is_writing_is_not_removed(tmp_path):
-    """Locks may not reach across hosts, so that it looks as if nobody held this one."""
+    """Locks may not work across hosts, so the lock of another host appears to be free."""
     theirs = tmp_path / ".s.elsewhere.4711.0123abcd.partial"
     (theirs / "scratch").mkdir(parents=True)
     write_store(tmp_path / "s", np.eye(3))
@@ -357,7 +357,7 @@ def test_bad_values_are_counted_and_placed(tmp_path, rng):
     X = np.ones((6, 4))
     X[:, 1] = range(6)
     X[2, 1], X[5, 1], X[3, 3] = np.nan, np.inf, -np.inf
-    message = r"3 NaN or infinite value\(s\) in 2 feature\(s\); the first is in sample 2 of feature 1"
+    message = r"3 NaN or infinite value\(s\) in 2 feature\(s\)\. The first is in sample 2 of feature 1"
     for data in (X, sparse.csc_array(X), (X[i : i + 2] for i in range(0, 6, 2)), (sparse.csr_array(X) for _ in range(1))):
         with pytest.raises(ValueError, match=message):
             write_store(tmp_path / "s", data)
@@ -374,13 +374,13 @@ def test_bad_values_are_counted_and_placed(tmp_path, rng):
         ({"X": np.eye(3), "y": [1, 2]}, "there are 2 labels, but 3 samples"),
         ({"X": np.eye(3), "feature_names": ["a"]}, "there are 1 feature names, but 3 features"),
         ({"X": np.eye(3), "sample_names": ["a"]}, "there are 1 sample names, but 3 samples"),
-        ({"X": np.empty((0, 3))}, "no data in it"),
-        ({"X": iter(())}, "no data in it"),
+        ({"X": np.empty((0, 3))}, "contains no data"),
+        ({"X": iter(())}, "contains no data"),
         ({"X": np.eye(3), "by": "rows"}, "by='rows' must be"),
-        ({"X": [np.eye(3), np.eye(4)]}, "A block of samples has 4 features, but those before it 3"),
-        ({"X": [sparse.eye_array(3), sparse.eye_array(4)]}, "A block of samples has 4 features, but those before it 3"),
-        ({"X": [np.eye(3), np.eye(4)], "by": "features"}, "A block of features has 4 samples, but those before it 3"),
-        ({"X": [np.eye(3, dtype=np.int8), np.eye(3)]}, "A block has values of type float64, but those before it int8"),
+        ({"X": [np.eye(3), np.eye(4)]}, "A block of samples has 4 features, but previous blocks have 3"),
+        ({"X": [sparse.eye_array(3), sparse.eye_array(4)]}, "A block of samples has 4 features, but previous blocks have 3"),
+        ({"X": [np.eye(3), np.eye(4)], "by": "features"}, "A block of features has 4 samples, but previous blocks have 3"),
+        ({"X": [np.eye(3, dtype=np.int8), np.eye(3)]}, "A block has values of type float64, but previous blocks have int8"),
         ({"X": np.eye(3), "memory_limit": 10}, "memory_limit=10 must be at least"),
     ],
 )
@@ -391,12 +391,12 @@ def test_wrong_arguments(tmp_path, arguments, message):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write s to; make it first"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write s to\. Create it first"):
         write_store(tmp_path / "no" / "s", np.eye(3))
 
 
 def in_a_process(code):
-    """Run code in a process of its own; returns what it prints."""
+    """Run code in another process and return its output."""
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout
@@ -405,7 +405,7 @@ def in_a_process(code):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX limits")
 @pytest.mark.parametrize("limit", [1, 100, 5_000, 100_000])
 def test_a_full_disk(tmp_path, limit):
-    """A limit on the size of files stands in for the disk: the write fails in the same place."""
+    """A limit on file sizes simulates a full disk: the write fails at the same place."""
     old = write_store(tmp_path / "old", np.eye(3))
     code = f"""
         import resource, signal, numpy as np
@@ -421,7 +421,9 @@ def test_a_full_disk(tmp_path, limit):
     lines = in_a_process(code).splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert re.search(r"\(\d+\.\d MB were written, [\d,.]+ MB are free\); nothing was kept. Free some space or write", line)
+        assert re.search(
+            r"\(\d+\.\d MB were written, [\d,.]+ MB are free\)\. Nothing was saved\. Free some space or write", line
+        )
         assert str(tmp_path) in line
     assert os.listdir(tmp_path) == ["old"]
     assert check_store(old).shape == (3, 3)
@@ -444,7 +446,7 @@ def test_a_read_only_folder():
         """
         output = in_a_process(code)
         assert "locked" in output
-        assert "the folder cannot be written to (Permission denied); choose another one" in output
+        assert "Folder is not writable (Permission denied). Choose another folder" in output
         assert os.listdir(Path(folder) / "locked") == []
 
 
@@ -457,8 +459,8 @@ def store(tmp_path, rng):
     return write_store(tmp_path / "s", X, ["a", "b"] * 20 + ["c"], feature_names=[f"f{j}" for j in range(67)])
 
 
-def test_a_blank_more_in_the_header_is_found(store):
-    """Found by the mutation loop: blanks change nothing that is read, and so passed the checksum of the content."""
+def test_an_additional_blank_in_the_header_is_found(store):
+    """Found by the mutation loop: blanks do not change the parsed content, so its checksum does not detect them."""
     header = store / "header.json"
     header.write_text(header.read_text().replace(": ", ":  ", 1))
     open_store(store)
@@ -486,7 +488,7 @@ def test_every_flipped_byte_is_found(store):
     value=st.integers(-(2**31), 2**31 - 1),
 )
 def test_a_damaged_store_never_crashes(tmp_path_factory, name, place, value):
-    """Without checking checksums: an error, or data of the right shape, but never memory that is not ours."""
+    """Without checksums, opening raises an error or returns data of the right shape, without invalid memory access."""
     folder = tmp_path_factory.getbasetemp() / "damage"
     shutil.rmtree(folder, ignore_errors=True)
     X = sparse.csc_array(example(np.random.default_rng(0)).astype(np.float32))
@@ -506,7 +508,7 @@ def test_a_damaged_store_never_crashes(tmp_path_factory, name, place, value):
 
 
 def set_header(store, change):
-    """Change the header and make its checksum right again."""
+    """Change the header and update its checksum."""
     header = json.loads((store / "header.json").read_text())
     change(header)
     header["header_crc32"] = store_format._header_checksum(header)
@@ -515,29 +517,29 @@ def set_header(store, change):
 
 HEADERS = [
     (lambda h: h.update(format="zip"), "not a Coterie store"),
-    (lambda h: h.update(version=2), "format version 2; this Coterie reads version 1. Update Coterie"),
-    (lambda h: h.update(version=0), "format version 0; this Coterie reads version 1"),
-    (lambda h: h.update(version="x"), "format version 'x'; this Coterie reads version 1"),
+    (lambda h: h.update(version=2), "format version 2, but this version of Coterie reads version 1. Update Coterie"),
+    (lambda h: h.update(version=0), "format version 0, but this version of Coterie reads version 1"),
+    (lambda h: h.update(version="x"), "format version 'x', but this version of Coterie reads version 1"),
     (lambda h: h.update(shape=[1]), r"the shape is \[1\]"),
-    (lambda h: h.update(shape=[41, 10**12]), "missing or has another shape"),
-    (lambda h: h.update(arrays=None), "it lists no arrays"),
-    (lambda h: h["arrays"].pop("values"), "missing or has another shape"),
-    (lambda h: h["arrays"].pop("indices"), "missing or has another shape"),
-    (lambda h: h["arrays"].pop("feature_mean"), "missing or has another shape"),
+    (lambda h: h.update(shape=[41, 10**12]), "missing or its shape is not"),
+    (lambda h: h.update(arrays=None), "the header lists no arrays"),
+    (lambda h: h["arrays"].pop("values"), "missing or its shape is not"),
+    (lambda h: h["arrays"].pop("indices"), "missing or its shape is not"),
+    (lambda h: h["arrays"].pop("feature_mean"), "missing or its shape is not"),
     (lambda h: h["arrays"]["values"].update(file="../values.npy"), "has the file name"),
     (lambda h: h["arrays"]["values"].update(file="/etc/passwd"), "has the file name"),
     (lambda h: h["arrays"]["values"].update(dtype="|O"), "has the type '|O'"),
     (lambda h: h["arrays"]["values"].update(dtype="<f8"), "the file has"),
     (lambda h: h["arrays"]["values"].update(shape=[-1]), r"has the shape \[-1\]"),
     (lambda h: h["arrays"]["values"].update(shape=[10**30]), "the file has"),
-    (lambda h: h["arrays"]["values"].update(fortran_order=True), "npy header is not the one"),
+    (lambda h: h["arrays"]["values"].update(fortran_order=True), "npy header does not match"),
     (lambda h: h["arrays"]["values"].pop("crc32"), "the entry of array 'values' is incomplete"),
-    (lambda h: h["arrays"].update(labels=h["arrays"]["values"]), "array 'labels' is missing or has another shape"),
+    (lambda h: h["arrays"].update(labels=h["arrays"]["values"]), "array 'labels' is missing or its shape is not"),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), HEADERS)
-def test_headers_that_lie(store, change, message):
+def test_invalid_headers(store, change, message):
     set_header(store, change)
     with pytest.raises(DataFileError, match=message):
         open_store(store)
@@ -566,31 +568,31 @@ def test_missing_and_truncated_files(store):
     with pytest.raises(DataFileError, match=r"the file has \d+ bytes instead of \d+"):
         open_store(store)
     (store / "header.json").unlink()
-    with pytest.raises(FileNotFoundError, match="not a Coterie store; make one with"):
+    with pytest.raises(FileNotFoundError, match=r"not a Coterie store\. Create a store with"):
         open_store(store)
-    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+    with pytest.raises(FileNotFoundError, match="Folder not found"):
         open_store(store / "nowhere")
     with pytest.raises(DataFileError, match="not a Coterie store"):
         open_features(store)
 
 
 def test_a_store_is_not_converted_again(store, tmp_path):
-    with pytest.raises(DataFileError, match="it is a store already"):
+    with pytest.raises(DataFileError, match="this is a store already"):
         convert(store, tmp_path / "t")
-    with pytest.raises(TypeError, match="opened without options"):
+    with pytest.raises(TypeError, match="does not apply to a store"):
         open_features(store, zero_based=True)
 
 
-def test_labels_from_a_file_beside(store, tmp_path):
+def test_labels_from_a_separate_file(store, tmp_path):
     (tmp_path / "y.txt").write_text("\n".join(["yes", "no"][k % 2] for k in range(41)))
     assert open_features(store, label=tmp_path / "y.txt").y[:3].tolist() == ["yes", "no", "yes"]
     assert open_features(store, label=False).y is None
     (tmp_path / "y.txt").write_text("1\n2")
-    with pytest.raises(DataFileError, match="there are 2 labels, but 41 samples"):
+    with pytest.raises(DataFileError, match=r"the file has 2 labels, but .* has 41 samples"):
         open_features(store, label=tmp_path / "y.txt")
 
 
-def test_row_blocks_are_taken_as_they_are(tmp_path):
+def test_row_blocks_are_not_converted(tmp_path):
     block = RowBlock(np.array([1, 3]), np.array([2, 0, 1], dtype=np.int32), np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(
         matrix(open_features(write_store(tmp_path / "s", iter([block])))).toarray(), [[0, 0, 1], [2, 3, 0]]
@@ -600,7 +602,7 @@ def test_row_blocks_are_taken_as_they_are(tmp_path):
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("name", ["feature_mean", "feature_norm", "values"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_numbers_that_writing_refuses_are_found_in_use(tmp_path, kind, name, value):
+def test_bad_values_in_a_store_are_found_in_use(tmp_path, kind, name, value):
     X = np.arange(1.0, 13.0).reshape(4, 3)
     path = write_store(tmp_path / "s", X if kind == "dense" else sparse.csc_array(X), [0, 0, 1, 1])
     with open(path / f"{name}.npy", "r+b") as file:
@@ -622,7 +624,7 @@ def test_a_negative_norm_is_found(tmp_path):
     path = write_store(tmp_path / "s", np.eye(3))
     file = path / "feature_norm.npy"
     file.write_bytes(file.read_bytes()[:-8] + np.float64(-1).tobytes())
-    with pytest.raises(DataFileError, match="the number of feature 2 is NaN, infinite or negative"):
+    with pytest.raises(DataFileError, match="the value of feature 2 is NaN, infinite or negative"):
         _ = open_store(path).source
 
 

@@ -1,4 +1,4 @@
-"""Parts of a store: mapped or fetched alone, checked alone, released under a limit."""
+"""Parts of a store, which are mapped or fetched, checked and released separately."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tests.data.conformance import SourceConformance, example
 
 
 class TestPart(SourceConformance):
-    """The middle of a larger store is a source like any other."""
+    """The middle part of a larger store passes the conformance tests."""
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path):
@@ -24,17 +24,17 @@ class TestPart(SourceConformance):
 
 
 def _Shifted(source):
-    """Conformance counts features from 0."""
+    """The conformance tests count features from 0."""
     source.first_feature = 0
     return source
 
 
 class TestReleasedPart(TestPart):
-    """With pages given back all the time."""
+    """With pages released after every piece."""
 
     @pytest.fixture(autouse=True)
     def _often(self, monkeypatch):
-        monkeypatch.setattr(reading, "_RELEASE_EVERY", 256)
+        monkeypatch.setattr(reading, "_RELEASE_BYTES", 256)
 
     def make(self, X):
         store = open_store(write_store(self.folder / "x.store", X.astype(np.int8)))
@@ -57,12 +57,12 @@ def test_a_part_is_its_columns(kind, tmp_path):
             )
             block = part.block(0, last - first)
             np.testing.assert_array_equal(block.toarray() if kind == "sparse" else block, X[:, first:last])
-    with pytest.raises(ValueError, match="no features 60 to 68 in a store of 67"):
+    with pytest.raises(ValueError, match="Features 60 to 68 are out of range for a store of 67"):
         store.part(60, 68)
 
 
 def test_only_the_part_is_checked(tmp_path):
-    """Damage elsewhere is not looked at; damage inside is named by the feature's number in the whole."""
+    """Damage outside the part is not checked; damage inside is reported with the feature's index in the whole store."""
     X = sparse.csc_array(example(np.random.default_rng(0)).astype(float))
     path = write_store(tmp_path / "x.store", X)
     file = path / "indices.npy"
@@ -98,7 +98,7 @@ def test_unaligned_arrays_are_summed_in_the_same_order():
 
 @pytest.fixture(scope="module")
 def bucket():
-    """An S3 server of this machine."""
+    """Local S3 server."""
     pytest.importorskip("s3fs", reason="s3fs is not installed")
     server = pytest.importorskip("moto.server", reason="moto's server is not installed")
     import os
@@ -137,7 +137,7 @@ def test_an_address(bucket, tmp_path):
     assert models[0].groups_ == models[1].groups_
     np.testing.assert_array_equal(models[0].scores_, models[1].scores_)
     assert there.feature_names[5] == "f5"
-    with pytest.raises(FileNotFoundError, match="no such folder"):
+    with pytest.raises(FileNotFoundError, match="Folder not found"):
         open_store("s3://bucket/nothing.store")
-    with pytest.raises(DataFileError, match="no way to this address"):
+    with pytest.raises(DataFileError, match="fsspec cannot open this URL"):
         open_store("nonsense://bucket/x.store")

@@ -70,7 +70,7 @@ def test_without_a_header(tmp_path):
     assert dataset.feature_names is None
     assert dataset.y.tolist() == [0, 1]
     assert open_features(tmp_path / "x.csv", header=True).feature_names == ["1", "2", "0"]
-    with pytest.raises(DataFileError, match="the columns have no names; give a position"):
+    with pytest.raises(DataFileError, match=r"the columns have no names. Pass a position"):
         open_features(tmp_path / "x.csv", label="y")
 
 
@@ -103,7 +103,7 @@ def test_missing_values_are_found_by_convert_and_fit(tmp_path):
 
     (tmp_path / "x.csv").write_text("a,b,y\n1,2,0\n2,,0\n3,NA,1\n4,5,1\n")
     with pytest.raises(
-        ValueError, match=r"2 NaN or infinite value\(s\) in 1 feature\(s\); the first is in sample 1 of feature 1 \('b'\)"
+        ValueError, match=r"2 NaN or infinite value\(s\) in 1 feature\(s\)\. The first is in sample 1 of feature 1 \('b'\)"
     ):
         convert(tmp_path / "x.csv", tmp_path / "s")
     with pytest.raises(ValueError, match=r"2 NaN .* sample 1 of feature 1 \('b'\)"):
@@ -121,14 +121,14 @@ def test_missing_values_are_found_by_convert_and_fit(tmp_path):
         (
             "a,b\n1,two\n",
             {},
-            r"x\.csv: 1 of 2 columns is not numeric: 'b' \(text, such as 'two'\)\. Leave columns out by name \(drop='b'\)",
+            r"x\.csv: 1 of 2 columns is not numeric: 'b' \(text, such as 'two'\)\. Omit columns by name \(drop='b'\)",
         ),
-        ("a,y\n1,2\n", {"label": "z"}, "1: label='z': there is no such column; there are a, y."),
-        ("a,y\n1,2\n", {"label": 7}, "1: label=7: there are 2 columns"),
-        ("a,y,Label\n1,2,3\n", {}, "1: the columns 'y', 'Label' could all be the labels: state label="),
-        ("a,a\n1,2\n", {"label": "a"}, "two columns have that name"),
-        ("y\n1\n", {}, "no column is left for features"),
-        ("a,b\n", {}, "there are no data in it"),
+        ("a,y\n1,2\n", {"label": "z"}, "1: label='z': column not found. Available: a, y."),
+        ("a,y\n1,2\n", {"label": 7}, "1: label=7 is out of range. There are 2 columns"),
+        ("a,y,Label\n1,2,3\n", {}, "1: the columns 'y', 'Label' could all be the labels. Set label="),
+        ("a,a\n1,2\n", {"label": "a"}, "two columns have this name"),
+        ("y\n1\n", {}, "there are no feature columns"),
+        ("a,b\n", {}, "the file contains no data"),
         ("\n\n", {}, "the first line is empty"),
     ],
 )
@@ -148,7 +148,7 @@ def test_truncated_files(tmp_path, frame):
     frame.to_parquet(tmp_path / "x.parquet")
     content = (tmp_path / "x.parquet").read_bytes()
     (tmp_path / "x.parquet").write_bytes(content[:-20])
-    with pytest.raises(DataFileError, match="damaged or no Parquet file"):
+    with pytest.raises(DataFileError, match="damaged or not a Parquet file"):
         open_features(tmp_path / "x.parquet")
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n" * 9000)[:-20])
     with pytest.raises(DataFileError, match=r"ends too early|end-of-stream"):
@@ -194,15 +194,15 @@ def test_a_header_over_several_lines(tmp_path):
 
 
 def test_names_that_come_twice_are_refused(tmp_path):
-    """As those of a data frame; where a file names its samples and labels does not matter."""
+    """As for a data frame; columns of sample names and labels are ignored."""
     (tmp_path / "x.csv").write_text("label,a,b,a\n0,1,2,3\n1,2,3,4\n")
-    with pytest.raises(DataFileError, match=r"x\.csv: columns 1 and 3 are both called 'a'\. Rename one of them, or drop it\."):
+    with pytest.raises(DataFileError, match=r"x\.csv: columns 1 and 3 are both named 'a'\. Rename or drop one of them\."):
         open_features(tmp_path / "x.csv")
     import pyarrow as pa
     import pyarrow.parquet
 
     pa.parquet.write_table(pa.table([[1.0, 2.0]] * 2, names=["a", "a"]), tmp_path / "x.parquet")
-    with pytest.raises(DataFileError, match="columns 0 and 1 are both called 'a'"):
+    with pytest.raises(DataFileError, match="columns 0 and 1 are both named 'a'"):
         open_features(tmp_path / "x.parquet")
     (tmp_path / "x.csv").write_text("a,a,b\n0,1,2\n1,2,3\n")  # one of them is the label
     assert open_features(tmp_path / "x.csv", label=0).feature_names == ["a", "b"]

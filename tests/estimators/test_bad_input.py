@@ -17,7 +17,7 @@ def Xy():
 
 
 def test_one_class(Xy):
-    with pytest.raises(ValueError, match=r"one class only \(.*1.*\); a classifier needs samples of 2 classes"):
+    with pytest.raises(ValueError, match=r"one class only \(.*1.*\)\. A classifier requires at least 2 classes"):
         GroupDiscoveryClassifier(2).fit(Xy[0], np.ones(len(Xy[1])))
 
 
@@ -66,7 +66,7 @@ def test_all_constant(Xy, make):
 def test_strings(Xy):
     X = np.array([["a", "b"]] * len(Xy[1]))
     for values in (X, X.astype(object)):
-        with pytest.raises(ValueError, match=r"Features must be numbers.*encode"):
+        with pytest.raises(ValueError, match=r"Features must be numbers.*[Ee]ncode"):
             GroupDiscoveryClassifier(1).fit(values, Xy[1])
 
 
@@ -90,12 +90,12 @@ def test_wrong_weights(Xy):
 def test_missing_or_continuous_labels(Xy):
     y = Xy[1].astype(float)
     y[0] = np.nan
-    with pytest.raises(ValueError, match=r"y contains NaN or None: 1 label\(s\) are missing, the first that of sample 0"):
+    with pytest.raises(ValueError, match=r"y contains NaN or None: 1 label\(s\) are missing. The first is that of sample 0"):
         GroupDiscoveryClassifier(2).fit(Xy[0], y)
     for nothing in (None, float("nan")):
         labels = np.where(Xy[1] > 0, "yes", "no").astype(object)
         labels[[4, 9]] = nothing
-        with pytest.raises(ValueError, match=r"2 label\(s\) are missing, the first that of sample 4\. Drop"):
+        with pytest.raises(ValueError, match=r"2 label\(s\) are missing\. The first is that of sample 4\. Drop"):
             GroupDiscoveryClassifier(2).fit(Xy[0], labels)
     with pytest.raises(ValueError, match="Unknown label type"):
         GroupDiscoveryClassifier(2).fit(Xy[0], Xy[0][:, 0])
@@ -198,7 +198,7 @@ def test_factors_out_of_range(Xy, factor):
     """C, and weights, that made the scores 0 or NaN, over which the walk went on for ever."""
     with pytest.raises(ValueError, match=r"C=.* must be a number of at least 1e-20 and at most 1e\+20"):
         GroupDiscoveryClassifier(2, C=factor).fit(*Xy)
-    with pytest.raises(ValueError, match=r"sample_weight .* of sample 0 is out of range; weights must be 0 or between 1e-20"):
+    with pytest.raises(ValueError, match=r"sample_weight .* of sample 0 is out of range\. Weights must be 0 or between 1e-20"):
         GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=np.full(len(Xy[1]), factor))
 
 
@@ -228,7 +228,7 @@ def test_what_varies_too_little_is_constant_and_what_is_too_large_is_refused(Xy)
     with pytest.raises(ValueError, match="All features of X are constant"):
         GroupDiscoveryClassifier(2).fit(Xy[0] * 1e-80, y)
     X[:, 1] = Xy[0][:, 1] * 1e80
-    with pytest.raises(ValueError, match=r"feature 1 are too large to compute with \(over about 1e\+75\)"):
+    with pytest.raises(ValueError, match=r"feature 1 are too large to compute with \(above about 1e\+75\)"):
         GroupDiscoveryClassifier(2).fit(X, y)
 
 
@@ -249,7 +249,7 @@ def test_masked_values(Xy):
     plain = GroupDiscoveryClassifier(2).fit(X, y)
     np.testing.assert_array_equal(GroupDiscoveryClassifier(2).fit(masked, y).support_features_, plain.support_features_)
     masked.mask[4, 1] = True
-    with pytest.raises(ValueError, match=r"1 masked \(missing\) value\(s\); the first is in sample 4"):
+    with pytest.raises(ValueError, match=r"1 masked \(missing\) value\(s\)\. The first is in sample 4"):
         GroupDiscoveryClassifier(2).fit(masked, y)
     with pytest.raises(ValueError, match="masked"):
         plain.predict(masked)
@@ -306,5 +306,5 @@ def test_one_score(Xy):
 
 def test_names_that_come_twice(Xy):
     frame = pd.DataFrame(Xy[0], columns=[*"abcdefgbij"])
-    with pytest.raises(ValueError, match=r"^X: columns 1 and 7 are both called 'b'\. Rename one of them, or drop it\.$"):
+    with pytest.raises(ValueError, match=r"^X: columns 1 and 7 are both named 'b'\. Rename or drop one of them\.$"):
         GroupDiscoveryClassifier(2).fit(frame, Xy[1])

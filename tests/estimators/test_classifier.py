@@ -290,7 +290,7 @@ def test_pandas_in_names_out(planted):
     assert table.loc[table.role == "affiliated", "correlation"].abs().min() >= 0.7
     assert set(model.correlated_feature_dict_) <= set(model.get_feature_names_out())
     assert pd.DataFrame(model.history_)["gap"].max() <= 1e-4
-    with pytest.raises(ValueError, match=f"X lacks 1 of the 4 features .* by name: '{first.names[0]}'"):
+    with pytest.raises(ValueError, match=f"X lacks 1 of the 4 features .* reads: '{first.names[0]}'"):
         model.predict(frame.rename(columns={first.names[0]: "other"}))
 
 

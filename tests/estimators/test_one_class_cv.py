@@ -187,7 +187,7 @@ def test_files_confidence_and_prediction(mixed, tmp_path):
         (np.ones(130), {"scoring": "accuracy"}, "or as scoring a function"),
         (np.ones(130), {"scoring": None}, "compares normal samples with outliers"),
         (-np.ones(130), {}, "no normal samples"),
-        (np.arange(130) % 2, {}, "y has the label 0; the labels of an outlier detector are 1"),
+        (np.arange(130) % 2, {}, "y has the label 0. The labels of an outlier detector must be 1"),
         (np.array(["1", "-1"] * 65), {}, "y has the label '-1'"),
         (np.arange(130) % 2 == 0, {}, "y has the label False"),
         (np.ones(7), {}, "inconsistent numbers of samples"),

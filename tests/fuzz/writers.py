@@ -27,9 +27,9 @@ print("ready", flush=True)
 sys.stdin.readline()
 app(sys.argv[1:])
 """
-# Who comes between another's lock and its words does not learn the PID.
-REFUSED = re.compile(r"coterie: (Another writer( \(PID \d+ on .+\))? is at work on .+; wait for its end, or .*"
-                     r"|.*exists( already)?; choose another name, or .*)\.?")  # fmt: skip
+# Between the lock and the writing of a claim, the PID of its holder is unknown.
+REFUSED = re.compile(r"coterie: (Another writer( \(PID \d+ on .+\))? is writing to .+\. Wait until it has finished or .*"
+                     r"|.*exists( already)?\. Choose another name, or .*)\.?")  # fmt: skip
 NAMESPACE = ("unshare", "-rpf", "--mount-proc")
 
 

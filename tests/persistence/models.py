@@ -1,4 +1,4 @@
-"""Models of every kind, with every kind of record that a file can hold."""
+"""Models of every kind, with every kind of record that a file can contain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coterie import baselines
 
 
 def data():
-    """Samples, two classes, and a number to predict."""
+    """Return samples, labels of two classes, and numeric targets."""
     rng = np.random.default_rng(20261116)
     X = rng.integers(-8, 9, (40, 12)) / 4.0  # exact in any arithmetic
     X[:, 6:9] = X[:, :3] + rng.integers(-2, 3, (40, 3)) / 8.0
@@ -19,7 +19,7 @@ def data():
 
 
 def models():
-    """Estimators with every kind of record that a file can hold."""
+    """Return estimators with every kind of record that a file can contain."""
     X, y, target = data()
     yield "classifier", coterie.GroupDiscoveryClassifier(4, cv=3, random_state=0).fit(X, y)
     yield "classifier-cv", coterie.GroupDiscoveryClassifierCV(6, n_features_per_round=2, cv=3, random_state=0).fit(X, y)
@@ -34,13 +34,13 @@ def models():
 
 
 def daf(**options):
-    """A short run of probes."""
+    """Return a selector fitted with few probes."""
     criterion = coterie.KNNCriterion(3)
     return coterie.DependencyAwareSelector(criterion, n_features_to_select=3, n_probes=30, random_state=0, **options)
 
 
 def small():
-    """A classifier of four named features."""
+    """Return a classifier of four named features."""
     X = np.random.default_rng(0).standard_normal((30, 4))
     X[:, 2] = X[:, 0] + 0.2 * X[:, 2]
     model = coterie.GroupDiscoveryClassifier(2, n_features_per_round=1)

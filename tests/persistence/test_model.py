@@ -1,4 +1,4 @@
-"""Models saved and loaded: the same in every bit, from files that run no code."""
+"""Saved and loaded models are bit-identical, and files run no code."""
 
 import inspect
 import io
@@ -32,14 +32,14 @@ from tests.persistence import models
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
-    """The file of a small model."""
+    """File of a small model."""
     path = tmp_path_factory.mktemp("model") / "model.coterie"
     save(models.small(), path)
     return path
 
 
 def same(a, b):
-    """Equal values of equal types, NaN equal to itself, all the way down."""
+    """Assert recursively that values and types are equal, with NaN equal to NaN."""
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):
@@ -84,7 +84,7 @@ def fitted_models(X, target):
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_every_estimator_comes_back_bit_for_bit(data, tmp_path):
+def test_every_estimator_is_restored_bit_for_bit(data, tmp_path):
     for number, (model, X) in enumerate(fitted_models(*data)):
         again = round_trip(model, tmp_path)
         assert type(again) is type(model)
@@ -122,7 +122,7 @@ def test_numpy_can_read_the_arrays(data, tmp_path):
     assert np.array_equal(pool[place["start"] :][: place["shape"][0]], model.scores_)
 
 
-def test_every_kind_of_record_comes_back(tmp_path):
+def test_every_kind_of_record_is_restored(tmp_path):
     for name, model in models.models():
         again = round_trip(model, tmp_path)
         assert same(again.get_support(), model.get_support()), name
@@ -136,12 +136,14 @@ def test_the_format_has_version_1_and_no_other_is_read(tmp_path):
     assert (content["format"], content["version"]) == ("coterie model", 1)
     for other in (0, 2, "1", None, True):
         write_archive(path, {**content, "version": other}, arrays)
-        with pytest.raises(ValueError, match=r"has model format version .*; this Coterie reads version 1\. Update Coterie\."):
+        with pytest.raises(
+            ValueError, match=r"has model format version .*, but this version of Coterie reads version 1\. Update Coterie\."
+        ):
             load(path)
 
 
 def test_files_name_no_modules(data, tmp_path):
-    """What a file calls a class says nothing about where the class lives."""
+    """The name of a class in a file does not contain its module."""
     X, y, _ = models.data()
     selectors = [selector_named(name) for name in METHODS if name not in ("daf", "sffs")]
     for model in [*(model for _, model in models.models()), *selectors]:
@@ -156,7 +158,7 @@ def test_files_name_no_modules(data, tmp_path):
     assert load(tmp_path / "model.coterie").score_func is coterie.filters.fisher_score
 
 
-def test_every_name_leads_to_its_class():
+def test_every_name_refers_to_its_class():
     for name in names._HOMES:
         assert names.name_of(names.named(name)) == name
     assert names.named("os.Round") is None
@@ -175,7 +177,7 @@ def test_what_cannot_be_saved_is_named(data, tmp_path):
     model = GroupDiscoveryClassifier(class_weight={"a": [1, {2: object()}]})
     with pytest.raises(TypeError, match=r"class_weight\['a'\]\[1\]\[2\] is an object"):
         save(model, tmp_path / "model.coterie")
-    with pytest.raises(TypeError, match=r"an estimator of Coterie, not sklearn.pipeline.Pipeline.*skops"):
+    with pytest.raises(TypeError, match=r"an estimator of Coterie, but got sklearn.pipeline.Pipeline.*skops"):
         save(make_pipeline(GroupDiscoveryRegressor()), tmp_path / "model.coterie")
     fitted = LogisticRegression().fit([[0], [1]], [0, 1])
     with pytest.raises(TypeError, match="cv is a fitted LogisticRegression"):
@@ -192,7 +194,7 @@ def test_unfitted_estimators_of_scikit_learn_are_kept_by_their_parameters(tmp_pa
     assert round_trip(model, tmp_path).cv.get_params() == model.cv.get_params()
 
 
-def test_files_that_are_no_models(tmp_path):
+def test_files_that_are_not_models(tmp_path):
     path = tmp_path / "model.coterie"
     with pytest.raises(FileNotFoundError, match="There is no file"):
         load(path)
@@ -206,12 +208,12 @@ def test_files_that_are_no_models(tmp_path):
         load(path)
     np.savez(tmp_path / "x.npz", X=np.eye(3))
     path.write_bytes((tmp_path / "x.npz").read_bytes())
-    with pytest.raises(DamagedModelError, match=r"no part model\.json"):
+    with pytest.raises(DamagedModelError, match=r"model\.json is missing"):
         load(path)
 
 
 def rewritten(original, path, change, arrays=None):
-    """The file with its text changed and its checksums right: what a forger can do."""
+    """Write the file with changed text and valid checksums, as an attacker could."""
     content, old = read_archive(original)
     change(content)
     content.pop("sha256")
@@ -226,22 +228,22 @@ def nested(content, value):
 FORGERIES = {
     "another format": (lambda c: c.update(format="x"), "is not a Coterie model"),
     "foreign class": (lambda c: c["model"].update(type="os.system"), "names the type 'os.system'"),
-    "private class": (lambda c: c["model"].update(type="coterie._validation.x"), "cannot build"),
-    "module as class": (lambda c: c["model"].update(type="sklearn.tests.test_base.MyEstimator"), "cannot build"),
-    "not an estimator": (lambda c: c["model"].update(type="FeatureGroup"), "cannot build"),
+    "private class": (lambda c: c["model"].update(type="coterie._validation.x"), "cannot create"),
+    "module as class": (lambda c: c["model"].update(type="sklearn.tests.test_base.MyEstimator"), "cannot create"),
+    "not an estimator": (lambda c: c["model"].update(type="FeatureGroup"), "cannot create"),
     "unknown parameter": (lambda c: c["model"]["parameters"].update(shape=3), "no parameter 'shape' in this version"),
     "dunder attribute": (lambda c: c["model"]["attributes"].update(__class__=3), "sets the attribute"),
-    "foreign object": (lambda c: nested(c, {"$": "object", "type": "pathlib.Path", "fields": {}}), "cannot build"),
+    "foreign object": (lambda c: nested(c, {"$": "object", "type": "pathlib.Path", "fields": {}}), "cannot create"),
     "object with dunder": (
         lambda c: nested(c, {"$": "object", "type": "FeatureGroups", "fields": {"__class__": 1}}),
         "cannot be read",
     ),
     "unknown kind": (lambda c: nested(c, {"$": "code"}), "unknown kind 'code'"),
     "no kind": (lambda c: nested(c, {"a": 1}), "cannot be read"),
-    "function": (lambda c: nested(c, {"$": "function", "type": "os.system"}), "no public function"),
-    "method": (lambda c: nested(c, {"$": "function", "type": "load"}), "no public function"),
-    "foreign record": (lambda c: nested(c, {"$": "record", "type": "subprocess.Popen", "fields": {}}), "cannot build"),
-    "no splitter": (lambda c: nested(c, {"$": "splitter", "type": "sklearn.svm.SVC", "fields": {}}), "cannot build"),
+    "function": (lambda c: nested(c, {"$": "function", "type": "os.system"}), "not a public function"),
+    "method": (lambda c: nested(c, {"$": "function", "type": "load"}), "not a public function"),
+    "foreign record": (lambda c: nested(c, {"$": "record", "type": "subprocess.Popen", "fields": {}}), "cannot create"),
+    "no splitter": (lambda c: nested(c, {"$": "splitter", "type": "sklearn.svm.SVC", "fields": {}}), "cannot create"),
     "wrong fields": (
         lambda c: nested(c, {"$": "record", "type": "FeatureGroup", "fields": {"a": 1}}),
         "cannot be read",
@@ -249,43 +251,43 @@ FORGERIES = {
     "deep": (lambda c: nested(c, json.loads("[" * 300 + "]" * 300)), "cannot be read"),
     "many objects": (
         lambda c: nested(c, {"$": "objects", "shape": [10**9], "items": []}),
-        "another shape than it has objects",
+        "does not match its shape",
     ),
     "same array twice": (
         lambda c: nested(c, [{"$": "array", "pool": "float64", "start": 0, "shape": [9], "order": "C"}] * 20_000),
-        "not a piece of its own",
+        "overlaps with another",
     ),
     "array before the pool": (
         lambda c: nested(c, {"$": "array", "pool": "float64", "start": -3, "shape": [2], "order": "C"}),
-        "not a piece of its own",
+        "overlaps with another",
     ),
     "method as attribute": (
         lambda c: c["model"]["attributes"].update(predict={"$": "function", "type": "fisher_score"}),
-        "function where a fit leaves data",
+        "a fitted attribute is a function",
     ),
     "data as method": (lambda c: c["model"]["attributes"].update(predict=3), "'predict', which belongs to"),
     "data as property": (lambda c: c["model"]["attributes"].update(coef_=3), "'coef_', which belongs to"),
     "object with a method": (
         lambda c: nested(c, {"$": "object", "type": "ProbeSums", "fields": {"add": 1}}),
-        "'add', which belongs to ProbeSums",
+        "'add', which belongs to the class ProbeSums",
     ),
     "estimator without its constructor": (
         lambda c: nested(c, {"$": "object", "type": "KNNCriterion", "fields": {}}),
-        "cannot build",
+        "cannot create",
     ),
     "another package behind scikit-learn": (
         lambda c: nested(c, {"$": "record", "type": "sklearn.externals.array_api_compat.torch.Tensor", "fields": {}}),
-        "cannot build",
+        "cannot create",
     ),
     "a model of scikit-learn": (
         lambda c: c["model"].update(type="sklearn.svm.SVC", parameters={}, attributes={}),
         "a SVC of another package",
     ),
     "missing attribute": (lambda c: c["model"]["attributes"].pop("prediction_coef_"), "'prediction_coef_' is missing"),
-    "features that are none": (lambda c: c["model"]["attributes"].update(n_features_in_=2), "does not fit the others"),
-    "wrong count": (lambda c: c["model"]["attributes"].update(n_features_in_=True), "'n_features_in_' does not fit"),
-    "groups of nothing": (lambda c: c["model"]["attributes"].update(groups_=[]), "'groups_' does not fit"),
-    "classes of nothing": (lambda c: c["model"]["attributes"].update(classes_="ab"), "'classes_' does not fit"),
+    "features that are none": (lambda c: c["model"]["attributes"].update(n_features_in_=2), "is invalid or inconsistent"),
+    "wrong count": (lambda c: c["model"]["attributes"].update(n_features_in_=True), "'n_features_in_' is invalid"),
+    "groups of nothing": (lambda c: c["model"]["attributes"].update(groups_=[]), "'groups_' is invalid"),
+    "classes of nothing": (lambda c: c["model"]["attributes"].update(classes_="ab"), "'classes_' is invalid"),
     "huge array": (
         lambda c: nested(c, {"$": "array", "pool": "float64", "start": 0, "shape": [10**12], "order": "C"}),
         "cannot be read",
@@ -294,7 +296,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forged_files_build_nothing_foreign(original, tmp_path, name):
+def test_forged_files_create_no_other_objects(original, tmp_path, name):
     change, message = FORGERIES[name]
     path = rewritten(original, tmp_path / "model.coterie", change)
     with pytest.raises(ValueError, match=message):
@@ -316,7 +318,7 @@ def large_keys(n_keys):
     ],
     ids=["dict", "set", "negative", "set of tuples", "dict of tuples"],
 )
-def test_keys_whose_hashes_may_collide_are_refused(original, tmp_path, value, reason):
+def test_keys_whose_hashes_may_collide_are_rejected(original, tmp_path, value, reason):
     """Building a dictionary of keys with equal hashes takes quadratic time: 12 s for a file of 896 kB."""
     path = rewritten(original, tmp_path / "m", lambda c: nested(c, value))
     with pytest.raises(ValueError, match=f"a dictionary or set with {reason}"):
@@ -334,7 +336,7 @@ def test_keys_that_cannot_be_loaded_are_not_saved(tmp_path):
 
 @pytest.fixture
 def sized(original, tmp_path):
-    """A function that makes the file claim a number of features, without any array by feature."""
+    """Function that writes a file with a number of features, without any array per feature."""
 
     def change(n_features, **attributes):
         def forge(content):
@@ -348,7 +350,7 @@ def sized(original, tmp_path):
 
 
 @pytest.mark.parametrize("n_features", [FREE_LENGTH + 1, 2**33, 2**47])
-def test_more_features_than_the_file_can_speak_of_are_refused(sized, n_features):
+def test_more_features_than_values_are_rejected(sized, n_features):
     """``get_support``, ``coef_`` and others allocate by this number."""
     path = sized(n_features)
     with pytest.raises(ValueError, match=rf"too few for a model of {n_features} features\. .*max_features={n_features}"):
@@ -358,20 +360,20 @@ def test_more_features_than_the_file_can_speak_of_are_refused(sized, n_features)
         load(path, max_features=n_features - 1)
 
 
-def test_as_many_features_as_any_file_may_have_are_believed(sized):
+def test_as_many_features_as_any_file_may_have_are_accepted(sized):
     assert load(sized(FREE_LENGTH)).get_support().sum() == 2
 
 
-def test_weights_that_do_not_fit_into_memory_are_refused(sized, monkeypatch):
+def test_weights_that_do_not_fit_into_memory_are_rejected(sized, monkeypatch):
     monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH - 1)
-    with pytest.raises(ValueError, match=r"coef_ would take 268.4 MB of memory, which is not free\. If you trust"):
+    with pytest.raises(ValueError, match=r"coef_ would take 268.4 MB, more than the free memory\. If you trust"):
         load(sized(FREE_LENGTH))
     monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH)
     assert load(sized(FREE_LENGTH)).coef_.shape == (1, FREE_LENGTH)
 
 
-def test_names_with_ends_that_go_back_are_refused(original, tmp_path):
-    """A megabyte of text, of which every second name would be all."""
+def test_names_with_decreasing_ends_are_rejected(original, tmp_path):
+    """A megabyte of text, which every second name would repeat."""
     ends = np.tile(np.array([1_000_000, 0]), 50_000)
     arrays = {"uint8": np.zeros(1_000_000, dtype=np.uint8), "int64": ends}
     value = {
@@ -398,7 +400,7 @@ def test_names_with_ends_that_go_back_are_refused(original, tmp_path):
         {4: "x"},
     ],
 )
-def test_random_states_that_numpy_would_crash_on_are_refused(tmp_path, change, monkeypatch):
+def test_random_states_that_crash_numpy_are_rejected(tmp_path, change, monkeypatch):
     state = list(np.random.RandomState(0).get_state())
     for place, value in change.items():
         state[place] = value
@@ -410,11 +412,11 @@ def test_random_states_that_numpy_would_crash_on_are_refused(tmp_path, change, m
     monkeypatch.setattr(np.random, "RandomState", Forged)
     save(GroupDiscoveryRegressor(random_state=Forged()), tmp_path / "m")
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="state of random numbers"):
+    with pytest.raises(ValueError, match="state of a random number generator"):
         load(tmp_path / "m")
 
 
-def test_what_hangs_on_an_estimator_is_not_part_of_the_model(original, tmp_path):
+def test_custom_attributes_are_not_part_of_the_model(original, tmp_path):
     model = GroupDiscoveryRegressor()
     model.note = "mine"
     assert not hasattr(round_trip(model, tmp_path), "note")
@@ -422,8 +424,8 @@ def test_what_hangs_on_an_estimator_is_not_part_of_the_model(original, tmp_path)
     assert not hasattr(load(path), "note")
 
 
-def test_parts_that_overlap_are_refused(tmp_path):
-    """A thousand entries for one part of a megabyte."""
+def test_overlapping_members_are_rejected(tmp_path):
+    """A thousand entries for one member of a megabyte."""
     path = tmp_path / "m"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("model.json", bytes(1_000_000))
@@ -438,7 +440,7 @@ def test_parts_that_overlap_are_refused(tmp_path):
         load(path)
 
 
-def test_arrays_with_objects_or_lying_headers_are_refused(tmp_path):
+def test_arrays_with_objects_or_wrong_headers_are_rejected(tmp_path):
     import hashlib
 
     for array, lie in ((np.array([{}], dtype=object), None), (np.zeros(3), b"(9,)")):
@@ -450,20 +452,20 @@ def test_arrays_with_objects_or_lying_headers_are_refused(tmp_path):
             archive.writestr("a.npy", data)
             archive.writestr("model.json", text)
             archive.comment = hashlib.sha256(text).hexdigest().encode()
-        with pytest.raises(DamagedModelError, match="not what its header says"):
+        with pytest.raises(DamagedModelError, match="does not match its header"):
             load(tmp_path / "m")
 
 
-def test_compressed_parts_are_refused(tmp_path):
+def test_compressed_members_are_rejected(tmp_path):
     with zipfile.ZipFile(tmp_path / "m", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model.json", b"0" * 10_000_000)
-    with pytest.raises(DamagedModelError, match="compressed parts"):
+    with pytest.raises(DamagedModelError, match="compressed or repeated members"):
         load(tmp_path / "m")
 
 
 @given(st.data())
 def test_damaged_bytes_give_a_clear_error_or_the_same_model(original, tmp_path_factory, data):
-    """A byte changed anywhere: an error, unless it stands where nothing is read (a date in the archive)."""
+    """Any changed byte is an error, unless it is not read (a date in the archive)."""
     damaged = bytearray(original.read_bytes())
     n_bytes = len(damaged)
     if data.draw(st.booleans()):
@@ -482,7 +484,7 @@ def test_damaged_bytes_give_a_clear_error_or_the_same_model(original, tmp_path_f
     assert same(vars(model), vars(load(original)))
 
 
-def test_any_bytes_are_refused(tmp_path):
+def test_any_bytes_are_rejected(tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "m"
     for head in (b"", b"PK\x03\x04", b"\x93NUMPY"):
@@ -522,7 +524,7 @@ def test_names_are_public():
 
 
 def every_estimator():
-    """All estimators that the package offers, today and tomorrow."""
+    """Return all public estimators of the package."""
     found = {}
     for module in (coterie, *(getattr(coterie, name) for name in coterie._MODULES)):
         for name in getattr(module, "__all__", []):

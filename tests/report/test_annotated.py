@@ -122,7 +122,7 @@ def test_files_keep_it(cells, tmp_path, labels):
 
 
 def test_messages(cells, model):
-    with pytest.raises(ValueError, match="did you mean 'kind'"):
+    with pytest.raises(ValueError, match="Did you mean 'kind'"):
         annotate(cells, model, "kinds")
     with pytest.raises(ValueError, match="keep='all' must be"):
         annotate(cells, model, "kind", keep="all")

@@ -200,8 +200,8 @@ def test_results_of_others_are_refused(tmp_path):
     assert read_result(tmp_path / "out", model=True).groups_ == MODEL.groups_
     assert read_result(tmp_path / "out")["version"] == 1
     for change, message in (
-        ({"version": 2}, r"has format version 2; this Coterie reads version 1\. Update Coterie"),
-        ({"format": "x"}, "not that of a coterie result"),
+        ({"version": 2}, r"has format version 2, but this version of Coterie reads version 1\. Update Coterie"),
+        ({"format": "x"}, "does not have the format 'coterie result'"),
     ):
         shutil.copytree(tmp_path / "out", tmp_path / "copy")
         content = json.loads((tmp_path / "copy" / "result.json").read_text()) | change

@@ -1,7 +1,7 @@
-"""Features on many machines: a store or an array in parts, each of which a worker of a cluster holds (docs/do/cluster.md).
+"""Features on many machines: parts of a store or an array, each held by a worker of a cluster (docs/do/cluster.md).
 
-Everything that knows Dask is here. Algorithms see a :class:`~coterie.data.FeatureSource`; what opens one on a cluster is
-loaded by name, in :mod:`coterie.inputs.placement`.
+Only this package uses Dask. Algorithms use a :class:`~coterie.data.FeatureSource`. The functions that open one on a cluster
+are imported by name in :mod:`coterie.inputs.placement`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ClusterError(RuntimeError):
-    """The cluster could not do its part: it is gone, does not answer, or differs from this process.
+    """Error of a cluster that is lost, does not respond, or differs from this process.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A cluster of Dask: tasks for ``dask.distributed``, and whether its workers compute like this process."""
+"""Tasks for ``dask.distributed``, and checks that its workers compute like this process."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 T = TypeVar("T")
-# Seconds without any news after which a wait ends with an error. A worker that was stopped, not killed, is given up by Dask's
-# scheduler after its worker-ttl of five minutes; then its tasks go to others.
+# Seconds without a result after which a wait ends with an error. Dask's scheduler removes a worker that was stopped, not
+# killed, after its worker-ttl of five minutes, and gives its tasks to other workers.
 LIMIT = 900.0
-# Seconds between two looks at what is done.
-_TICK = 5.0
-# Seconds after which a part that is late is asked for once more, of another worker; and how much later than others it must be.
-_PATIENCE, _TIMES = 30.0, 10.0
-# How much longer to wait where none has answered; and seconds since a worker was last heard of, over the last to be heard of.
-_SILENCE, _UNHEARD = 4.0, 3.0
+# Seconds between two checks for results.
+_POLL_SECONDS = 5.0
+# Seconds after which a late task is also given to another worker, and factor by which it must be later than others.
+_PATIENCE, _LATE_FACTOR = 30.0, 10.0
+# Factor of the patience if there is no result at all, and seconds after the last message of any worker for which a silent
+# worker counts as responsive.
+_SILENCE_FACTOR, _MAX_SILENT_SECONDS = 4.0, 3.0
 
 
 class DaskEngine:
-    """Tasks for the workers of a Dask cluster.
+    """Submission of tasks to the workers of a Dask cluster.
 
-    Tasks are pure: whatever a worker has done can be done again by another one, so that a lost worker costs time and nothing
-    else. An engine never owns data.
+    Tasks are pure, so another worker can repeat them, and a lost worker only costs time. An engine owns no data.
 
     Parameters
     ----------
     client : distributed.Client
-        The client.
+        Client of the cluster.
     limit : float, default=900
-        Seconds without any news from the cluster after which a wait ends with an error.
+        Seconds without a result after which a wait ends with an error.
     patience : float, default=30
-        Seconds after which tasks that are late, when others of their kind are long done, are also given to another worker.
+        Seconds after which late tasks, if similar tasks have long finished, are also given to another worker.
 
     Attributes
     ----------
     n_tasks : int
-        Tasks begun so far.
+        Number of tasks submitted.
     bytes_up, bytes_down : int
-        Bytes of values that were shared (each worker fetches those that it needs once), and of answers that came back.
+        Bytes of shared values (each worker fetches those it needs once), and of results received.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class DaskEngine:
     >>> DaskEngine("tcp://...")
     Traceback (most recent call last):
     ...
-    TypeError: client is a str; a distributed.Client is needed.
+    TypeError: client must be a distributed.Client, but is of type str.
     """
 
     def __init__(self, client: Client, *, limit: float = LIMIT, patience: float = _PATIENCE) -> None:
@@ -70,7 +70,7 @@ class DaskEngine:
         except ImportError as error:
             raise missing_extra("A cluster", "dask.distributed", "dask") from error
         if not isinstance(client, distributed.Client):
-            raise TypeError(f"client is a {type(client).__name__}; a distributed.Client is needed.")
+            raise TypeError(f"client must be a distributed.Client, but is of type {type(client).__name__}.")
         self.client = client
         self.limit = limit
         self.patience = patience
@@ -79,7 +79,7 @@ class DaskEngine:
 
     @property
     def workers(self) -> list[str]:
-        """Addresses of the workers that are there."""
+        """Addresses of the workers."""
         return sorted(self._ask(self.client.nthreads, "the list of workers"))
 
     @property
@@ -87,17 +87,17 @@ class DaskEngine:
         return sum(self._ask(self.client.nthreads, "the number of threads").values())
 
     def share(self, value: object, home: str | None = None) -> Future:
-        """A future of the value: the result of a task that returns it, so that it is made anew when it is lost."""
+        """Return a future of the value: the result of a task that returns it, which Dask repeats if it is lost."""
         self.bytes_up += size_of(value)
-        with self._quiet():
+        with self._without_size_warning():
             options = {} if home is None else {"workers": [home], "allow_other_workers": True}
-            task = partial(self.client.submit, _itself, value, pure=False, key=self._key("share"), **options)
-            return self._ask(task, "a value to be shared")
+            task = partial(self.client.submit, _identity, value, pure=False, key=self._key("share"), **options)
+            return self._ask(task, "sharing of a value")
 
     def map(
         self, function: Callable[..., Any], parts: Sequence[tuple[Any, ...]], shared: object, homes: Sequence[str | None]
     ) -> list[Future]:
-        """Futures of ``function(*part, shared)``."""
+        """Return futures of ``function(*part, shared)``."""
         name = function.__name__.strip("_")
 
         def submit() -> list[Future]:
@@ -115,8 +115,8 @@ class DaskEngine:
             ]
 
         self.n_tasks += len(parts)
-        with self._quiet():
-            return self._ask(submit, "tasks to be taken")
+        with self._without_size_warning():
+            return self._ask(submit, "submission of tasks")
 
     def gather(
         self,
@@ -125,30 +125,30 @@ class DaskEngine:
         again: Callable[[int], Future] | None = None,
         on_answer: Callable[[int, Any], None] | None = None,
     ) -> list[Any]:
-        """Answers in order; tasks that are late are begun ``again`` elsewhere, where that is told how.
+        """Return the results in order. Late tasks are repeated on another worker by ``again``, if given.
 
-        After an error or Ctrl-C no task goes on.
+        After an error or Ctrl-C, all tasks are cancelled.
         """
         futures = [[handle] for handle in handles]
         known: dict[int, Any] = {}
 
         def take(places: list[int]) -> None:
-            first = [next(one for one in futures[k] if one.done()) for k in places]
-            for k, answer in zip(places, self._gathered(first, what), strict=True):
-                known[k] = answer
+            first = [next(future for future in futures[k] if future.done()) for k in places]
+            for k, result in zip(places, self._collect_results(first, what), strict=True):
+                known[k] = result
                 if on_answer is not None:
-                    on_answer(k, answer)
+                    on_answer(k, result)
 
         try:
             self._wait(futures, what, again, take if on_answer is not None else None)
             take([k for k in range(len(futures)) if k not in known])
-            answers = [known[k] for k in range(len(futures))]
+            results = [known[k] for k in range(len(futures))]
         except BaseException:
-            with suppress(Exception):  # the scheduler may be gone
-                self.client.cancel([one for own in futures for one in own], asynchronous=None)
+            with suppress(Exception):  # the scheduler may be lost
+                self.client.cancel([future for attempts in futures for future in attempts], asynchronous=None)
             raise
-        self.bytes_down += sum(size_of(answer) for answer in answers)
-        return answers
+        self.bytes_down += sum(size_of(result) for result in results)
+        return results
 
     def _wait(
         self,
@@ -157,98 +157,103 @@ class DaskEngine:
         again: Callable[[int], Future] | None,
         on_done: Callable[[list[int]], None] | None = None,
     ) -> None:
-        """Wait until each part has an answer; begin late ones once more; tell which are done as they come."""
+        """Wait until each part has a result, repeat late tasks, and report finished parts to ``on_done``."""
         from distributed.client import _wait
 
-        began = news = time.monotonic()
-        n_done, taken = 0, [0.0] * len(futures)
-        told: set[int] = set()
+        start = last_result = time.monotonic()
+        n_done, seconds = 0, [0.0] * len(futures)
+        reported: set[int] = set()
         while True:
-            missing = [k for k, own in enumerate(futures) if not any(one.done() for one in own)]
-            if on_done is not None and (fresh := sorted(set(range(len(futures))) - set(missing) - told)):
-                told.update(fresh)
-                on_done(fresh)
+            missing = [k for k, attempts in enumerate(futures) if not any(future.done() for future in attempts)]
+            if on_done is not None and (finished := sorted(set(range(len(futures))) - set(missing) - reported)):
+                reported.update(finished)
+                on_done(finished)
             if not missing:
                 return
             now = time.monotonic()
             if len(futures) - len(missing) > n_done:
-                n_done, news = len(futures) - len(missing), now
-                taken = [t or (now - began) * (k not in missing) for k, t in enumerate(taken)]
+                n_done, last_result = len(futures) - len(missing), now
+                seconds = [t or (now - start) * (k not in missing) for k, t in enumerate(seconds)]
             self._check(what)
-            if now - news > self.limit:
+            if now - last_result > self.limit:
+                workers = ", ".join(self._known_workers()) or "none"
                 raise ClusterError(
-                    f"No news from the cluster for {self.limit:.0f} s while waiting for {what}: {len(missing)} of "
-                    f"{len(futures)} parts have not answered. Are its workers ({', '.join(self._who()) or 'none'}) alive and "
-                    "large enough?"
+                    f"No results from the cluster for {self.limit:.0f} s while waiting for {what}: {len(missing)} of "
+                    f"{len(futures)} parts have not responded. Check that the workers ({workers}) are running and have enough "
+                    "memory."
                 )
-            known = [t for t in taken if t > 0.0]
-            waited = now - began
-            # Where nobody has answered, all may be at long work; or what they need lies with one that does not answer.
-            late = waited > (max(self.patience, _TIMES * float(np.median(known))) if known else _SILENCE * self.patience)
+            known = [t for t in seconds if t > 0.0]
+            waited = now - start
+            # Without any result, all tasks may take long, or a value that they need is held by a worker that does not respond.
+            late = waited > (
+                max(self.patience, _LATE_FACTOR * float(np.median(known))) if known else _SILENCE_FACTOR * self.patience
+            )
             if again is not None and late:
                 for k in missing:
                     if len(futures[k]) == 1:
                         futures[k].append(again(k))
-            pending = [one for k in missing for one in futures[k]]
-            at_once = len(pending) == len(missing) and on_done is None
-            when = "ALL_COMPLETED" if at_once else "FIRST_COMPLETED"
-            with suppress(TimeoutError), self._translated(what):
-                self.client.sync(_wait, pending, timeout=min(_TICK, self.limit / 4, self.patience), return_when=when)
+            pending = [future for k in missing for future in futures[k]]
+            wait_for_all = len(pending) == len(missing) and on_done is None
+            when = "ALL_COMPLETED" if wait_for_all else "FIRST_COMPLETED"
+            with suppress(TimeoutError), self._translate_errors(what):
+                self.client.sync(_wait, pending, timeout=min(_POLL_SECONDS, self.limit / 4, self.patience), return_when=when)
 
     @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except TimeoutError:
             raise
         except _lost_errors() as error:
-            raise self._gone(what, error) from error
+            raise self._scheduler_lost(what, error) from error
 
-    def lively(self) -> list[str]:
-        """The workers that the scheduler has heard of lately: a stopped one is not among them, although it is not lost yet."""
+    def responsive_workers(self) -> list[str]:
+        """Return the workers that the scheduler has heard from recently. A stopped worker is not among them."""
         known = self._ask(self.client.scheduler_info, "the list of workers")["workers"]
         seen = {address: float(about.get("last_seen", 0.0)) for address, about in known.items()}
         newest = max(seen.values(), default=0.0)
-        return sorted(address for address, when in seen.items() if newest - when <= _UNHEARD)
+        return sorted(address for address, when in seen.items() if newest - when <= _MAX_SILENT_SECONDS)
 
-    def _gathered(self, futures: list[Future], what: str) -> list[Any]:
+    def _collect_results(self, futures: list[Future], what: str) -> list[Any]:
         import distributed
 
         try:
             return list(self.client.sync(self.client._gather, futures, callback_timeout=self.limit))
         except distributed.scheduler.KilledWorker as error:
             raise ClusterError(
-                f"Workers died again and again while they computed {what}: probably for want of memory. Give them more "
-                "(--memory-limit), or use more of them."
+                f"Workers were killed repeatedly while they computed {what}, probably because of insufficient memory. "
+                "Increase their memory (--memory-limit) or use more workers."
             ) from error
         except ModuleNotFoundError as error:
-            raise ClusterError(f"A worker of the cluster lacks {error.name!r}: install coterie there as here.") from error
+            raise ClusterError(
+                f"A worker of the cluster lacks {error.name!r}. Install coterie on all workers as in this process."
+            ) from error
         except _lost_errors() as error:
-            raise self._gone(what, error) from error
+            raise self._scheduler_lost(what, error) from error
 
     def _check(self, what: str) -> None:
         if self.client.status not in ("running", "newly-created"):
-            raise self._gone(what, None)
+            raise self._scheduler_lost(what, None)
 
-    def _gone(self, what: str, error: BaseException | None) -> ClusterError:
+    def _scheduler_lost(self, what: str, error: BaseException | None) -> ClusterError:
         address = getattr(getattr(self.client, "scheduler", None), "address", "") or ""
         detail = f" ({type(error).__name__})" if error is not None else ""
         where = f" at {address}" if address else ""
-        return ClusterError(f"The scheduler of the cluster{where} is gone{detail}; it was asked for {what}.")
+        return ClusterError(f"The connection to the scheduler of the cluster{where} was lost{detail}. Requested: {what}.")
 
-    def _ask(self, question: Callable[[], T], what: str) -> T:
-        """An answer of the scheduler, or one clear error."""
+    def _ask(self, request: Callable[[], T], what: str) -> T:
+        """Return the result of a request to the scheduler; convert errors of a lost connection."""
         self._check(what)
         try:
-            return question()
+            return request()
         except _lost_errors() as error:
-            raise self._gone(what, error) from error
+            raise self._scheduler_lost(what, error) from error
         except RuntimeError as error:
             if "closed" in str(error) or "lost" in str(error).lower():
-                raise self._gone(what, error) from error
+                raise self._scheduler_lost(what, error) from error
             raise
 
-    def _who(self) -> list[str]:
+    def _known_workers(self) -> list[str]:
         with suppress(Exception):
             return self.workers
         return []
@@ -258,8 +263,8 @@ class DaskEngine:
         return f"coterie-{name}-{id(self):x}-{self._number}"
 
     @contextmanager
-    def _quiet(self) -> Iterator[None]:
-        """Without Dask's warning of large graphs: what is large here is a residual, which must be sent."""
+    def _without_size_warning(self) -> Iterator[None]:
+        """Disable Dask's warning about large graphs. The large values here are residuals, which must be sent."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "100GB"}):
@@ -267,7 +272,7 @@ class DaskEngine:
 
 
 def _lost_errors() -> tuple[type[BaseException], ...]:
-    """What Dask raises when it has lost its scheduler, or with it what it was asked for."""
+    """Return the errors that Dask raises if the connection to the scheduler is lost."""
     from concurrent.futures import CancelledError
 
     from distributed import CancelledError as Lost
@@ -276,54 +281,54 @@ def _lost_errors() -> tuple[type[BaseException], ...]:
     return CancelledError, Lost, CommClosedError, TimeoutError, OSError
 
 
-def _itself(value: T) -> T:
+def _identity(value: T) -> T:
     return value
 
 
 def size_of(value: object) -> int:
-    """Bytes of the arrays in a value, about; what else there is counts little."""
+    """Return the approximate bytes of the arrays in a value. Anything else is small."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, dict):
-        return sum(size_of(one) for one in value.values())
+        return sum(size_of(item) for item in value.values())
     if isinstance(value, (list, tuple)):
-        return sum(size_of(one) for one in value)
+        return sum(size_of(item) for item in value)
     if isinstance(value, (sparse.csc_array, sparse.csr_array)):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if hasattr(value, "__dict__"):
-        return sum(size_of(one) for one in vars(value).values())
+        return sum(size_of(item) for item in vars(value).values())
     return 8
 
 
 def check_workers(engine: DaskEngine) -> None:
-    """Refuse a cluster without workers or with another version of Coterie; say so if its processors sum otherwise."""
-    workers = engine.workers  # once: others may join in the meantime
+    """Raise if a cluster has no workers or another version of Coterie; warn if its processors sum in another order."""
+    workers = engine.workers  # read once, because others may join in the meantime
     if not workers:
-        raise ClusterError("The cluster has no workers yet. Wait for them (client.wait_for_workers(1)), or start some.")
-    handles = engine.map(_introduce, [() for _ in workers], {}, workers)
+        raise ClusterError("The cluster has no workers. Start some, or wait for them (client.wait_for_workers(1)).")
+    handles = engine.map(_version_and_digest, [() for _ in workers], {}, workers)
     seen = engine.gather(handles, "the versions of coterie on the workers")
     versions = {version for version, _ in seen} - {this_version()}
     if versions:
         raise ClusterError(
-            f"The workers have coterie {', '.join(sorted(versions))}, this process has {this_version()}. Install the same "
-            "version on all of them."
+            f"The workers have coterie {', '.join(sorted(versions))}, but this process has {this_version()}. Install the same "
+            "version everywhere."
         )
-    if any(word != code_digest() for _, word in seen):
+    if any(digest != code_digest() for _, digest in seen):
         warnings.warn(
-            "The kernels of some workers sum in another order than those of this process (other processors): the groups are "
-            "the same, but last digits may depend on which worker computes. Set NUMBA_CPU_NAME=generic here and on all "
-            "workers for the same digits everywhere.",
+            "The kernels of some workers sum in another order than those of this process (other processors). The groups are "
+            "the same, but the last digits may depend on the worker. For identical digits, set NUMBA_CPU_NAME=generic here "
+            "and on all workers.",
             UserWarning,
             stacklevel=4,
         )
 
 
-def _introduce(_: dict[str, object]) -> tuple[str, str]:
+def _version_and_digest(_: dict[str, object]) -> tuple[str, str]:
     return this_version(), code_digest()
 
 
 def this_version() -> str:
-    """The version of Coterie of this process."""
+    """Return the version of Coterie in this process."""
     import coterie
 
     return coterie.__version__
@@ -331,7 +336,7 @@ def this_version() -> str:
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """A digest of how the kernels of this process sum: processors with other vector registers sum in another order."""
+    """Return a digest of kernel results, because processors with other vector registers sum in another order."""
     rng = np.random.default_rng(20120626)
     X, vectors = np.asfortranarray(rng.standard_normal((997, 3))), rng.standard_normal((997, 2))
     X[rng.random(X.shape) < 0.5] = 0.0

@@ -1,4 +1,4 @@
-"""From what users have (a store's name, an opened store, a Dask array; a client or an active one) to features on a cluster."""
+"""Opening of stores and Dask arrays on a cluster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from coterie.data.store.reading import PathLike, Store, is_store
 if TYPE_CHECKING:
     from distributed import Client
 
-# Bytes of a part at most, so that the work of a lost worker is shared by the others.
-_PART = 1 << 29
+# Maximum bytes per part, so that the work of a lost worker can be distributed over the others.
+_MAX_PART_BYTES = 1 << 29
 
 
 def store_source(
     store: PathLike | Store, client: Client, *, n_parts: int | None = None, **options: float
 ) -> DistributedSource:
-    """The features of a store on a cluster; see :meth:`DistributedSource.of_store`."""
+    """Open the features of a store on a cluster; see :meth:`DistributedSource.of_store`."""
     store = store if isinstance(store, Store) else Store(store)
     engine = DaskEngine(client, **options)
     check_workers(engine)
@@ -36,7 +36,7 @@ def store_source(
         for name, entry in store.header["arrays"].items()
         if name in ("values", "indices", "indptr")
     )
-    wanted = max(engine.n_threads, -(-size // _PART)) if n_parts is None else n_parts
+    wanted = max(engine.n_threads, -(-size // _MAX_PART_BYTES)) if n_parts is None else n_parts
     starts = part_starts(n_features, max(1, wanted), 1 if store.is_sparse else block_size(n_samples))
     address = store.path if is_address(store.path) else os.path.abspath(store.path)
     check = str(store.header["header_crc32"])
@@ -48,10 +48,10 @@ def store_source(
 
 
 def part_starts(n_features: int, n_parts: int, step: int) -> list[int]:
-    """First features of parts of about equal size, in whole steps, and the end.
+    """Return the first features of parts of about equal size, in multiples of a step, and the end.
 
-    Blocks of dense features that are computed together by BLAS (moments for many sample weights) must be the same in parts
-    as in the whole, so parts end where such blocks do.
+    Blocks of dense features that BLAS processes together (moments for many sample weights) must be the same in parts as in
+    the whole matrix, so parts end where such blocks end.
 
     Examples
     --------
@@ -65,16 +65,16 @@ def part_starts(n_features: int, n_parts: int, step: int) -> list[int]:
 
 
 def dask_source(X: Any, client: Client, **options: float) -> DistributedSource:
-    """The features of a Dask array whose chunks hold all samples of some features; they stay on the cluster."""
+    """Open a Dask array whose chunks hold all samples of some features, which remain on the cluster."""
     n_features = X.shape[1]
     if len(X.chunks[0]) > 1:
         raise ValueError(
-            f"The Dask array is chunked by samples ({len(X.chunks[0])} chunks of rows); features can only be searched where "
-            "all samples of a feature are together. Write it to a store once (coterie.data.convert, or `coterie convert`) and "
-            "fit that, or, if it fits into the workers' memory, X.rechunk({0: -1, 1: 'auto'})."
+            f"The Dask array is chunked by samples ({len(X.chunks[0])} chunks of rows), but a chunk must contain all samples "
+            "of its features. Write it to a store (coterie.data.convert, or `coterie convert`) and fit the store. If it fits "
+            "into the memory of the workers, use X.rechunk({0: -1, 1: 'auto'})."
         )
     if not np.isfinite(n_features) or any(not np.isfinite(size) for size in X.chunks[1]):
-        raise ValueError("The Dask array has chunks of unknown size; call X.compute_chunk_sizes() first.")
+        raise ValueError("The Dask array has chunks of unknown size. Call X.compute_chunk_sizes() first.")
     from distributed import futures_of
 
     engine = DaskEngine(client, **options)
@@ -88,7 +88,7 @@ def dask_source(X: Any, client: Client, **options: float) -> DistributedSource:
     nonempty = [k for k, part in enumerate(parts) if part.last > part.first]
     is_sparse = type(X._meta).__module__.startswith("scipy.sparse")
     source = DistributedSource(engine, [parts[k] for k in nonempty], [arrays[k] for k in nonempty], X.shape, is_sparse)
-    source.is_sparse = bool(source.ask(_is_sparse, what="the kind of the array", only=[0])[0])
+    source.is_sparse = bool(source.ask(_is_sparse, what="the type of the array", only=[0])[0])
     return source
 
 
@@ -97,7 +97,7 @@ def _is_sparse(source: FeatureSource) -> bool:
 
 
 def open_on_cluster(X: Any, client: Client) -> tuple[DistributedSource, np.ndarray | None] | None:
-    """Features on the cluster of a client, and labels, for a store (or its name) or a Dask array; else None."""
+    """Open a store (or its path) or a Dask array on the cluster of a client; return features and labels, else None."""
     if isinstance(X, (str, os.PathLike)) and (is_address(X) or is_store(X)):
         X = Store(X)
     if isinstance(X, Dataset) and X.format == "store":

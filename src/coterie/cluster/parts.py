@@ -1,8 +1,9 @@
-"""What happens on a worker: it opens its part of the features, keeps what it has computed about them, and answers.
+"""Tasks on a worker, which opens its part of the features, caches values computed from them, and returns results.
 
-A task is a pure function of the part (the address of a store and a range of features, or an array), a :class:`Call`, and
-shared values. What a call needs of each feature (moments, entropies, scores) is given as a :class:`Recipe`, which says how to
-compute it. A worker that has computed it before has it in its memory; any other one computes it again.
+A task is a pure function of the part (the path or URL of a store and a range of features, or an array), a :class:`Call`, and
+shared values. Values per feature that a call requires (moments, entropies, scores) are passed as a :class:`Recipe`, which
+defines how to compute them. A worker that has computed them before has them in its cache. Any other worker computes them
+again.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from coterie.data.store.reading import Store
 from coterie.data.validity import BadValues, canonical_csc
 from coterie.data.view import FeatureView
 
-# Values that a part keeps, at most: moments of many half-samples, views, entropies.
-_KEPT = 512
-# Parts that a worker has open at most.
-_OPEN = 256
+# Maximum number of cached values per part: moments of many half-samples, views, entropies.
+_MAX_VALUES = 512
+# Maximum number of open parts per worker.
+_MAX_OPEN_PARTS = 256
 
-# A part of the features as a worker has it open.
+# A part of the features, opened by a worker.
 PartSource = DenseSource | SparseSource
 
 
 @dataclass(frozen=True)
 class Ref:
-    """A shared value: on the client with its handle and the value itself, in a task by its name alone."""
+    """Reference to a shared value: on the client with its future and the value, in a task only with its token."""
 
     token: str
     handle: Any = field(default=None, compare=False, repr=False)
@@ -49,23 +50,23 @@ class Ref:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a value of a part is made: ``function(source, *arguments)``, where arguments may be recipes, references or lists.
+    """Deferred call ``function(source, *arguments)`` on a part; arguments may be recipes, references or lists.
 
-    A value that ``passes`` may be as large as the features: a part keeps no more than the last one of them.
+    A ``large`` value may be as large as the features, so a part caches only the last one of them.
     """
 
     token: str
     function: Callable[..., Any] = field(compare=False)
     arguments: tuple[Any, ...] = field(compare=False)
-    passes: bool = False
+    large: bool = False
 
     def item(self, place: int) -> Recipe:
         return Recipe(f"{self.token}[{place}]", _item, (self, place))
 
 
 def recipe_of(function: Callable[..., Any], *arguments: Any) -> Recipe:
-    """A recipe whose name tells what it makes: the same arguments, the same name."""
-    text = "|".join([f"{function.__module__}.{function.__qualname__}", *(_token(one) for one in arguments)])
+    """Return a recipe whose token is a digest of the function and its arguments."""
+    text = "|".join([f"{function.__module__}.{function.__qualname__}", *(_token(argument) for argument in arguments)])
     return Recipe(hashlib.sha256(text.encode()).hexdigest()[:24], function, arguments)
 
 
@@ -73,7 +74,7 @@ def _token(value: Any) -> str:
     if isinstance(value, (Ref, Recipe)):
         return value.token
     if isinstance(value, (list, tuple)):
-        return "[" + ",".join(_token(one) for one in value) + "]"
+        return "[" + ",".join(_token(item) for item in value) + "]"
     if isinstance(value, np.ndarray):
         return hashlib.sha256(np.ascontiguousarray(value).tobytes() + str(value.dtype).encode()).hexdigest()
     if callable(value):
@@ -82,7 +83,7 @@ def _token(value: Any) -> str:
 
 
 class Call(NamedTuple):
-    """What a task computes: ``function(source, *arguments)``; it is not kept."""
+    """Call ``function(source, *arguments)`` of a task, whose result is not cached."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -90,7 +91,7 @@ class Call(NamedTuple):
 
 
 class StorePart(NamedTuple):
-    """Some features of a store that all workers can open; ``offset`` is what the store's first feature is in the whole."""
+    """Some features of a store that all workers can open. ``offset`` is the index of the store's first feature."""
 
     address: str
     check: str
@@ -100,7 +101,7 @@ class StorePart(NamedTuple):
 
 
 class ArrayPart(NamedTuple):
-    """Some features that Dask holds as an array; the array itself comes with the task."""
+    """Some features that Dask holds as an array, which is an argument of the task."""
 
     name: str
     check: str
@@ -109,74 +110,74 @@ class ArrayPart(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a task returns: the value, and who has computed it."""
+    """Result of a task: the value, and the worker that computed it."""
 
     value: Any
     worker: str | None
 
 
-def answer(part: StorePart | ArrayPart, array: Any, call: Call, shared: dict[str, Any]) -> Answer:
-    """Do a call on a part; the whole of a task."""
+def run_call(part: StorePart | ArrayPart, array: Any, call: Call, shared: dict[str, Any]) -> Answer:
+    """Run a call on a part. This is the function of every task."""
     if call.version != this_version():
         raise ClusterError(
-            f"The workers have coterie {this_version()}, this process has {call.version}. Install the same version on all of "
-            "them."
+            f"The workers have coterie {this_version()}, but this process has {call.version}. Install the same version "
+            "everywhere."
         )
     opened = _opened(part, array)
     try:
-        return Answer(call.function(opened.source, *opened.resolved(call.arguments, shared)), _own_address())
+        return Answer(call.function(opened.source, *opened.resolve(call.arguments, shared)), _worker_address())
     finally:
         opened.source.release()
 
 
 def references(value: Any) -> Iterator[Ref]:
-    """All shared values that something needs."""
+    """Yield all references in a value."""
     if isinstance(value, Ref):
         yield value
     elif isinstance(value, (Recipe, Call)):
         yield from references(value.arguments)
     elif isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        for one in value:
-            yield from references(one)
+        for item in value:
+            yield from references(item)
 
 
 class _Part:
-    """An opened part and what is kept about it."""
+    """Open part with its cached values."""
 
     def __init__(self, source: PartSource) -> None:
         self.source = source
         self._kept: OrderedDict[str, Any] = OrderedDict()
-        self._passing: tuple[str, Any] = ("", None)
+        self._large: tuple[str, Any] = ("", None)
         self._lock = threading.RLock()
 
-    def resolved(self, value: Any, shared: dict[str, Any]) -> Any:
-        """A value, with recipes made and references followed."""
+    def resolve(self, value: Any, shared: dict[str, Any]) -> Any:
+        """Return a value with recipes evaluated and references resolved."""
         if isinstance(value, Ref):
             return shared[value.token]
         if isinstance(value, Recipe):
-            return self._made(value, shared)
+            return self._evaluate(value, shared)
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-            return type(value)(self.resolved(one, shared) for one in value)
+            return type(value)(self.resolve(item, shared) for item in value)
         return value
 
-    def _made(self, recipe: Recipe, shared: dict[str, Any]) -> Any:
+    def _evaluate(self, recipe: Recipe, shared: dict[str, Any]) -> Any:
         with self._lock:
             if recipe.token in self._kept:
                 self._kept.move_to_end(recipe.token)
                 return self._kept[recipe.token]
-            if recipe.token == self._passing[0]:
-                return self._passing[1]
-            if recipe.passes:
-                self._passing = ("", None)  # before there are two
-        made = recipe.function(self.source, *self.resolved(recipe.arguments, shared))
+            if recipe.token == self._large[0]:
+                return self._large[1]
+            if recipe.large:
+                self._large = ("", None)  # release the old value before computing the new one
+        result = recipe.function(self.source, *self.resolve(recipe.arguments, shared))
         with self._lock:
-            if recipe.passes:
-                self._passing = (recipe.token, made)
-                return made
-            self._kept[recipe.token] = made
-            while len(self._kept) > _KEPT:
+            if recipe.large:
+                self._large = (recipe.token, result)
+                return result
+            self._kept[recipe.token] = result
+            while len(self._kept) > _MAX_VALUES:
                 self._kept.popitem(last=False)
-        return made
+        return result
 
 
 _parts: OrderedDict[tuple[Any, ...], _Part] = OrderedDict()
@@ -190,30 +191,30 @@ def _opened(part: StorePart | ArrayPart, array: Any) -> _Part:
         if known is not None:
             _parts.move_to_end(key)
             return known
-    fresh = _Part(_store_source(part) if isinstance(part, StorePart) else _array_source(part, array))
+    opened = _Part(_store_source(part) if isinstance(part, StorePart) else _array_source(part, array))
     with _lock:
-        fresh = _parts.setdefault(key, fresh)
-        while len(_parts) > _OPEN:
+        opened = _parts.setdefault(key, opened)
+        while len(_parts) > _MAX_OPEN_PARTS:
             _parts.popitem(last=False)
-    return fresh
+    return opened
 
 
 def _store_source(part: StorePart) -> PartSource:
     store = check_same_store(part.address, part.check)
-    source = store.part(part.first - part.offset, part.last - part.offset, release=_has_limit())
+    source = store.part(part.first - part.offset, part.last - part.offset, release=_has_memory_limit())
     source.first_feature = part.first
     return source
 
 
 def check_same_store(address: str, check: str) -> Store:
-    """The store of an address, which must be the one that the client has seen."""
-    where = "Put the store where all workers see the same one (a shared folder, or an s3:// address)."
+    """Open a store, which must have the header checksum of the store that the client opened."""
+    remedy = "Move the store to a location that all workers share (a shared folder, or an s3:// URL)."
     try:
         store = Store(address)
     except FileNotFoundError as error:
-        raise ClusterError(f"{address}: the worker does not see this store. {where}") from error
+        raise ClusterError(f"{address}: the worker cannot find this store. {remedy}") from error
     if str(store.header.get("header_crc32")) != check:
-        raise ClusterError(f"{address}: the worker sees another store under this name than this process. {where}")
+        raise ClusterError(f"{address}: the store on the worker differs from that of this process. {remedy}")
     return store
 
 
@@ -222,9 +223,12 @@ def _array_source(part: ArrayPart, array: object) -> PartSource:
     if sparse.issparse(array):
         source = SparseSource(canonical_csc(array))
     elif isinstance(array, np.ndarray):
-        source = DenseSource(np.asfortranarray(array))  # as columns are everywhere: other layouts are summed in another order
+        source = DenseSource(np.asfortranarray(array))  # kernels sum other layouts in another order
     else:
-        raise ValueError(f"The Dask array has blocks of type {type(array).__name__}; NumPy and SciPy's sparse are known.")
+        raise ValueError(
+            f"The Dask array has blocks of type {type(array).__name__}. Only NumPy arrays and SciPy sparse matrices are "
+            "supported."
+        )
     source.first_feature = part.first
     return source
 
@@ -234,7 +238,7 @@ def _item(_: PartSource, values: Any, place: int) -> Any:
 
 
 def _worker() -> Any:
-    """Dask's worker, if this process is one."""
+    """Return the Dask worker of this process, or None."""
     try:
         from distributed import get_worker
 
@@ -243,8 +247,8 @@ def _worker() -> Any:
         return None
 
 
-def is_wanted() -> bool:
-    """Whether the task of this thread is still needed: Dask does not end a running task."""
+def is_task_needed() -> bool:
+    """Return True if the task of this thread is still needed, because Dask does not stop a running task."""
     worker = _worker()
     if worker is None:
         return True
@@ -253,89 +257,89 @@ def is_wanted() -> bool:
 
 
 def threads_of_worker() -> int:
-    """Tasks that run at the same time in this process."""
+    """Return the number of concurrent tasks in this process."""
     worker = _worker()
     return 1 if worker is None else max(1, int(worker.state.nthreads))
 
 
-def _own_address() -> str | None:
+def _worker_address() -> str | None:
     worker = _worker()
     return None if worker is None else str(worker.address)
 
 
-def _has_limit() -> bool:
-    """Whether the memory of this worker is limited."""
+def _has_memory_limit() -> bool:
+    """Return True if the memory of this worker is limited."""
     worker = _worker()
     manager = getattr(worker, "memory_manager", None)
     return bool(getattr(manager, "memory_limit", None))
 
 
 def method(source: PartSource, name: str, *arguments: Any) -> Any:
-    """The answer of a method of the part's source."""
+    """Call a method of the part's source."""
     return getattr(source, name)(*arguments)
 
 
 def summary_of(source: PartSource, both: tuple[Moments, BadValues]) -> tuple[int, bool, BadValues]:
-    """What the client is told about the moments."""
+    """Return the summary of the moments that is sent to the client."""
     return int(np.count_nonzero(both[0].norm)), both[0].nonnegative, both[1]
 
 
 def summaries_of(source: PartSource, moments: list[Moments]) -> list[tuple[int, bool]]:
-    """What the client is told about them."""
-    return [(int(np.count_nonzero(one.norm)), one.nonnegative) for one in moments]
+    """Return the summaries of several moments that are sent to the client."""
+    return [(int(np.count_nonzero(each.norm)), each.nonnegative) for each in moments]
 
 
 def moment_arrays(source: PartSource, moments: Moments) -> list[np.ndarray]:
-    """Means and norms."""
+    """Return means and norms."""
     return [moments.mean, moments.norm]
 
 
 def part_view(
     source: PartSource, moments: Moments, weight: np.ndarray | None, scale: np.ndarray | None, centred: bool
 ) -> FeatureView:
-    """A part of a view."""
+    """Return the view of a part."""
     return FeatureView(source, moments, weight, scale, centred)
 
 
 def on_block(source: PartSource, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> Any:
-    """A call on a part, or on its view."""
+    """Call a function on a part, or on its view."""
     return function(source if view is None else view, *arguments)
 
 
 def on_whole(source: PartSource, function: Callable[..., Any], *arguments: Any) -> Any:
-    """A call on all features; with one thread of BLAS, since a worker runs one task per thread."""
+    """Call a function on all features, with one BLAS thread because a worker runs one task per thread."""
     with one_blas_thread():
         return function(source, *arguments)
 
 
 def arrays_of(source: PartSource, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-    """Arrays with one entry per feature."""
+    """Return arrays with one entry per feature."""
     found = function(view, *arguments)
     return found if isinstance(found, tuple) else [found]
 
 
 def length_of(source: PartSource, arrays: Sequence[np.ndarray]) -> int:
-    """Number of arrays; negative where the function returns one that is not in a tuple."""
+    """Return the number of arrays; negative if the function returned a single array instead of a tuple."""
     return len(arrays) if isinstance(arrays, tuple) else -len(arrays)
 
 
 def products_of(source: PartSource, vectors: np.ndarray, centre: np.ndarray | None, features: np.ndarray | None) -> np.ndarray:
-    """Products with vectors."""
+    """Return products of the part's features with vectors."""
     return source.products(vectors, centre=centre, features=features)
 
 
 def strong_of(
     source: PartSource, query: StrongQuery, moments: Moments, scores: np.ndarray | None, shift: float, norm: float
 ) -> tuple[StrongPairs, np.ndarray, np.ndarray]:
-    """Strong pairs of a part, and the means and norms of their features."""
+    """Return the strong pairs of a part, and the means and norms of their features."""
     exemplar = None if scores is None else Exemplar(scores, shift, norm)
     found = source.strong_products(replace(query, exemplar=exemplar), moments)
-    own = found.feature
-    return found._replace(feature=own + source.first_feature), moments.mean[own], moments.norm[own]
+    features = found.feature
+    return found._replace(feature=features + source.first_feature), moments.mean[features], moments.norm[features]
 
 
 def types_of(source: PartSource) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
-    """Types of the values and of the indices."""
+    """Return the types of the values and of the indices."""
     if isinstance(source, SparseSource):
         indptr, indices, values = source.arrays
         return values.dtype, (indptr.dtype, indices.dtype)
@@ -343,5 +347,5 @@ def types_of(source: PartSource) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
 
 
 def slice_of(moments: Moments, first: int, last: int) -> Moments:
-    """The moments of a part."""
+    """Return the moments of a part."""
     return replace(moments, mean=moments.mean[first:last], norm=moments.norm[first:last])

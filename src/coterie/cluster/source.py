@@ -1,4 +1,4 @@
-"""Features whose columns are with the workers of a cluster, behind the one protocol of all features."""
+"""Feature source whose columns are held by the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from coterie.cluster.parts import (
     Recipe,
     Ref,
     StorePart,
-    answer,
     arrays_of,
     length_of,
     method,
@@ -34,13 +33,14 @@ from coterie.cluster.parts import (
     products_of,
     recipe_of,
     references,
+    run_call,
     slice_of,
     strong_of,
     summaries_of,
     summary_of,
     types_of,
 )
-from coterie.cluster.values import ClusterMoments, ClusterSharedTop, ClusterTop, FeatureValues, FewValues, Table, rows_of
+from coterie.cluster.values import ClusterMoments, ClusterSharedTop, ClusterTop, FeatureValues, SparseValues, Table, rows_of
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Columns, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.data.store.reading import PathLike, Store
@@ -51,42 +51,42 @@ from coterie.data.view import FeatureView
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# Bytes of columns that the client keeps; and columns up to which a product is computed here, from columns that are fetched.
-_CACHE = 1 << 28
-_FETCHED = 4096
-# Values that are kept for a while although they may not be needed again: a round's residual.
-_RECENT = 4
-# Arguments that go with every task; larger ones are shared.
-_SMALL = 1 << 10
-# A column that the client has: its values, or the rows and values of its entries.
+# Size of the column cache of the client, and maximum number of columns that are fetched to compute products in this process.
+_CACHE_BYTES = 1 << 28
+_MAX_FETCHED_COLUMNS = 4096
+# Number of shared values that are kept although they may not be needed again, such as the residual of a round.
+_N_RECENT = 4
+# Maximum size of arguments that are sent with every task. Larger arguments are shared.
+_MAX_INLINE_BYTES = 1 << 10
+# A column in the cache: its values, or the rows and values of its entries.
 Column: TypeAlias = "np.ndarray | tuple[np.ndarray, np.ndarray]"
 
 
 class DistributedSource(FeatureSource):
-    """Features of a store or a Dask array whose columns are read by the workers of a cluster, part by part.
+    """Features of a store or a Dask array, held in parts by the workers of a cluster.
 
-    It is a :class:`~coterie.data.FeatureSource` like any other, and every estimator of group discovery gives the same result
-    on it as on the same features in memory, to the last bit. Only the best features of each part, the columns of those that
-    are looked at, and residuals travel.
+    This is a :class:`~coterie.data.FeatureSource`. Every estimator of group discovery gives bit-identical results on it and
+    on the same features in memory. Only the best features of each part, the columns that are examined, and residuals are
+    transferred.
 
     Parameters
     ----------
     engine : DaskEngine
-        The cluster.
+        Engine of the cluster.
     parts : sequence of StorePart or ArrayPart
-        The parts, in order of their features.
+        Parts, in feature order.
     arrays : sequence
-        The handle of the array of each part; None for a part of a store.
+        Future of the array of each part; None for a part of a store.
     shape : tuple of int
-        Number of samples, number of features.
+        Number of samples and number of features.
     is_sparse : bool
-        Whether columns come as CSC.
+        Whether columns are returned as CSC.
     feature_names : sequence of str, optional
-        One name a feature.
+        One name per feature.
 
     See Also
     --------
-    DistributedSource.of_store : The usual way to make one.
+    DistributedSource.of_store : Open a store on a cluster.
 
     Examples
     --------
@@ -121,14 +121,14 @@ class DistributedSource(FeatureSource):
         self._arrays = list(arrays)
         self._starts = np.array([part.first for part in parts] + [shape[1]], dtype=np.int64)
         workers = engine.workers
-        # An array lies where Dask has it; a part of a store is at home where it was opened.
+        # Preferred workers. Dask places arrays; a part of a store should run on the worker that opened it.
         self._homes: list[str | None] = [
             workers[k % len(workers)] if workers and array is None else None for k, array in enumerate(arrays)
         ]
         self._columns: OrderedDict[int, Column] = OrderedDict()
         self._columns_bytes = 0
         self._shared: dict[int, tuple[Any, Any]] = {}
-        self._recent: deque[Ref] = deque(maxlen=_RECENT)
+        self._recent: deque[Ref] = deque(maxlen=_N_RECENT)
         self._lock = threading.RLock()
         self.round_trips = 0
 
@@ -136,19 +136,19 @@ class DistributedSource(FeatureSource):
     def of_store(
         cls, store: PathLike | Store, client: Client, *, n_parts: int | None = None, **options: float
     ) -> DistributedSource:
-        """The features of a store, which all workers of a Dask cluster can open.
+        """Open the features of a store that all workers of a Dask cluster can open.
 
         Parameters
         ----------
         store : path-like, str or Store
-            The store: a folder that all workers see under the same name, or an address (``s3://bucket/x.store``).
+            Store: a folder with the same path on all workers, or a URL (``s3://bucket/x.store``).
         client : distributed.Client
-            The client of the cluster.
+            Client of the cluster.
         n_parts : int, default=None
-            Number of parts; by default as many as the workers have threads, and more for more than 512 MB each.
-            No result depends on it.
+            Number of parts. By default the number of threads of all workers, or more if parts would exceed 512 MB.
+            Results do not depend on it.
         **options
-            Of :class:`DaskEngine`: ``limit`` and ``patience``.
+            Options of :class:`DaskEngine`: ``limit`` and ``patience``.
         """
         from coterie.cluster.opening import store_source
 
@@ -156,25 +156,25 @@ class DistributedSource(FeatureSource):
 
     @property
     def n_workers(self) -> int:
-        """Number of workers that have parts open; of all workers for an array, which lies where Dask has it."""
+        """Number of workers that hold parts; for an array, whose placement only Dask controls, of all workers."""
         return len({home for home in self._homes if home is not None}) or len(self.engine.workers)
 
-    # ------------------------------------------------------------------------------------------------ asking the workers
+    # ------------------------------------------------------------------------------------------------ tasks of the workers
 
     def ask(self, function: Callable[..., Any], *arguments: Any, what: str, only: Sequence[int] | None = None) -> list[Any]:
-        """Answers of ``function(source, *arguments)`` of all parts (or some), in order; see :mod:`coterie.cluster.parts`."""
+        """Return ``function(source, *arguments)`` of all parts (or some), in order; see :mod:`coterie.cluster.parts`."""
         chosen = list(range(len(self.parts))) if only is None else list(only)
         return self.ask_each(function, [arguments] * len(chosen), what=what, only=chosen)
 
     def ask_each(
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], *, what: str, only: Sequence[int]
     ) -> list[Any]:
-        """The same with arguments of its own for each of some parts."""
+        """Return ``function(source, *arguments)`` of some parts, with different arguments per part."""
         places = [(self.parts[k], self._arrays[k]) for k in only]
-        answers = self._answers(function, arguments, places, [self._homes[k] for k in only], what)
+        answers = self._run_tasks(function, arguments, places, [self._homes[k] for k in only], what)
         for k, found in zip(only, answers, strict=True):
             if found.worker is not None and self._arrays[k] is None:
-                self._homes[k] = found.worker  # where the part is open now
+                self._homes[k] = found.worker  # the worker that has opened the part
         return [found.value for found in answers]
 
     def map_tasks(
@@ -186,28 +186,28 @@ class DistributedSource(FeatureSource):
         n_threads: int = 1,
         on_answer: Callable[[int, Any], None] | None = None,
     ) -> list[Any]:
-        """Answers of ``function(source, *task)`` for all tasks, by any worker, which opens *all* features of the store."""
+        """Return ``function(source, *task)`` for all tasks. Any worker may run a task; it opens *all* features."""
         first = self.parts[0]
         if not isinstance(first, StorePart):
             raise ValueError(
-                "The features are in a Dask array, each part with its own worker, but this looks at all of them together. "
-                "Write the array to a store first (coterie.data.write_store or convert)."
+                "This requires all features on one worker, but the parts of a Dask array are on different workers. "
+                "Write the array to a store (coterie.data.write_store or convert)."
             )
         whole = first._replace(first=0, last=self.shape[1])
         count, places = len(tasks), [(whole, None)] * len(tasks)
-        tell = None if on_answer is None else lambda place, found: on_answer(place, found.value)
+        report = None if on_answer is None else lambda place, found: on_answer(place, found.value)
         calls = [(function, *task) for task in tasks]
-        return [found.value for found in self._answers(on_whole, calls, places, [None] * count, what, tell)]
+        return [found.value for found in self._run_tasks(on_whole, calls, places, [None] * count, what, report)]
 
     def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Recipe:
-        """How each worker makes ``function(source, *arguments)`` of all features, for tasks of :meth:`map_tasks`."""
-        made = recipe_of(function, *(self.sent(one) for one in arguments))
-        return replace(made, passes=large)
+        """Return a recipe of ``function(source, *arguments)`` on all features, for tasks of :meth:`map_tasks`."""
+        recipe = recipe_of(function, *(self.as_argument(argument) for argument in arguments))
+        return replace(recipe, large=large)
 
     def concurrency(self, n_threads: int) -> int:
         return max(1, self.engine.n_threads)
 
-    def _answers(
+    def _run_tasks(
         self,
         function: Callable[..., Any],
         arguments: Sequence[tuple[Any, ...]],
@@ -216,34 +216,37 @@ class DistributedSource(FeatureSource):
         what: str,
         on_answer: Callable[[int, Answer], None] | None = None,
     ) -> list[Answer]:
-        known: dict[int, Any] = {}  # an argument of all parts is sent once
-        for one in (one for own in arguments for one in own):
-            if id(one) not in known:
-                known[id(one)] = self.sent(one)
-        calls = [Call(function, tuple(known[id(one)] for one in own), this_version()) for own in arguments]
+        known: dict[int, Any] = {}  # an argument common to all parts is sent once
+        for argument in (argument for call_arguments in arguments for argument in call_arguments):
+            if id(argument) not in known:
+                known[id(argument)] = self.as_argument(argument)
+        calls = [
+            Call(function, tuple(known[id(argument)] for argument in call_arguments), this_version())
+            for call_arguments in arguments
+        ]
         refs = {ref.token: ref for call in calls for ref in references(call)}
         shared = {token: ref.handle for token, ref in refs.items()}
         tasks = [(*place, call) for place, call in zip(places, calls, strict=True)]
 
         def again(position: int) -> Future:
-            # What is shared may lie with the very worker that does not answer, so it is shared anew.
-            lively = self.engine.lively()
-            other = lively[position % len(lively)] if lively else None
-            anew = {token: self.engine.share(ref.value, other) for token, ref in refs.items()}
-            return self.engine.map(answer, [tasks[position]], anew, [other])[0]
+            # Shared values may be held by the worker that does not respond, so they are shared again.
+            workers = self.engine.responsive_workers()
+            other = workers[position % len(workers)] if workers else None
+            new_shared = {token: self.engine.share(ref.value, other) for token, ref in refs.items()}
+            return self.engine.map(run_call, [tasks[position]], new_shared, [other])[0]
 
-        handles = self.engine.map(answer, tasks, shared, homes)
+        handles = self.engine.map(run_call, tasks, shared, homes)
         answers: list[Answer] = self.engine.gather(handles, what, again, on_answer)
         self.round_trips += 1
         return answers
 
     def _some_home(self) -> str | None:
-        """A worker that has answered lately, where what is shared is in good hands."""
+        """Return a worker that has responded recently, to hold a shared value."""
         homes = [home for home in self._homes if home is not None]
         return homes[self.round_trips % len(homes)] if homes else None
 
-    def sent(self, value: Any) -> Any:
-        """A value as it goes to the workers: what they have by its recipe, what is large by reference."""
+    def as_argument(self, value: Any) -> Any:
+        """Convert a value to an argument of a task: values held by workers to recipes, large values to references."""
         if isinstance(value, (FeatureValues, ClusterMoments)):
             return value.recipe
         if isinstance(value, FeatureView):
@@ -252,14 +255,14 @@ class DistributedSource(FeatureSource):
             return value
         if callable(value) and hasattr(value, "__qualname__"):
             return value
-        if isinstance(value, np.ndarray) and value.nbytes <= _SMALL:
+        if isinstance(value, np.ndarray) and value.nbytes <= _MAX_INLINE_BYTES:
             return value
-        if type(value) in (list, tuple) and any(isinstance(one, (Recipe, Ref, FeatureView, FeatureValues)) for one in value):
-            return type(value)(self.sent(one) for one in value)
+        if type(value) in (list, tuple) and any(isinstance(item, (Recipe, Ref, FeatureView, FeatureValues)) for item in value):
+            return type(value)(self.as_argument(item) for item in value)
         return self.share(value)
 
     def share(self, value: Any) -> Ref:
-        """A reference to a value that is shared once; an array as long as it is in use here, others for a while."""
+        """Share a value and return a reference. An array in use here is shared only once; others are kept for a while."""
         with self._lock:
             known = self._shared.get(id(value))
             ref = None if known is None or known[0]() is not value else known[1]()
@@ -269,16 +272,16 @@ class DistributedSource(FeatureSource):
         with self._lock:
             self._recent.append(ref)
             if isinstance(value, np.ndarray):
-                # The reference that is kept here must not keep the array itself.
-                self._shared[id(value)] = weakref.ref(value, partial(self._forget, id(value))), weakref.ref(ref)
+                # Weak references, so that this table does not keep the array alive.
+                self._shared[id(value)] = weakref.ref(value, partial(self._release_shared, id(value))), weakref.ref(ref)
         return ref
 
-    def _forget(self, key: int, _: object) -> None:
+    def _release_shared(self, key: int, _: object) -> None:
         """Release a shared array that is no longer in use."""
         self._shared.pop(key, None)
 
     def view_recipe(self, view: FeatureView) -> Recipe:
-        """How a worker makes its part of a view."""
+        """Return the recipe by which a worker creates its part of a view."""
         known = view.__dict__.get("_cluster_recipe")
         if known is None:
             moments = view.moments
@@ -293,7 +296,7 @@ class DistributedSource(FeatureSource):
     # ------------------------------------------------------------------------------------------------------ the protocol
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        """Mean and norm of all features, which stay with the workers; refuses NaN by the feature's number in the whole."""
+        """Compute mean and norm of all features, which remain with the workers. Raises if values are NaN or infinite."""
         weight = None if sample_weight is None else self.share(sample_weight)
         both = recipe_of(method, "moments_and_bad_values", weight)
         total = float(self.shape[0] if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).sum())
@@ -301,7 +304,7 @@ class DistributedSource(FeatureSource):
         bad = BadValues()
         for part in parts:
             bad = bad.joined(part[2])
-        bad.refuse(self.feature_names)
+        bad.raise_if_any(self.feature_names)
         return self._moments_of(both.item(0), total, parts)
 
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
@@ -309,7 +312,7 @@ class DistributedSource(FeatureSource):
         what = f"means and norms of the features for {len(weights)} sets of sample weights"
         parts = self.ask(summaries_of, recipe, what=what)
         totals = [float(np.asarray(weight, dtype=np.float64).sum()) for weight in weights]
-        if not self.is_sparse and len(weights) > 1:  # as many_moments sums them
+        if not self.is_sparse and len(weights) > 1:  # summed in the same order as in DenseSource.many_moments
             totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
         return [self._moments_of(recipe.item(k), total, [part[k] for part in parts]) for k, total in enumerate(totals)]
 
@@ -317,7 +320,7 @@ class DistributedSource(FeatureSource):
         table = Table(self, recipe_of(moment_arrays, recipe))
         mean, norm = FeatureValues(table, 0), FeatureValues(table, 1)
         return ClusterMoments(
-            mean,  # type: ignore[arg-type]  # like an array
+            mean,  # type: ignore[arg-type]  # behaves like an array
             norm,  # type: ignore[arg-type]
             total,
             nonnegative=all(part[1] for part in parts),
@@ -334,11 +337,11 @@ class DistributedSource(FeatureSource):
         out: np.ndarray | None = None,
         n_threads: int = 1,
     ) -> np.ndarray:
-        """``(X - 1 centre')' vectors``: here for a few features, whose columns are fetched, by the workers for many."""
-        if features is not None and len(features) <= _FETCHED:
+        """Return ``(X - 1 centre')' vectors``. Few columns are fetched and multiplied here, many by the workers."""
+        if features is not None and len(features) <= _MAX_FETCHED_COLUMNS:
             features = np.asarray(features, dtype=np.int64)
-            own = None if centre is None else np.asarray(centre[features])
-            found = self.fetched(features).products(vectors, centre=own)
+            centres = None if centre is None else np.asarray(centre[features])
+            found = self.local_source(features).products(vectors, centre=centres)
         else:
             found = self._remote_products(vectors, centre, features)
         if out is None:
@@ -354,11 +357,11 @@ class DistributedSource(FeatureSource):
         only = np.unique(part).tolist()
         arguments = []
         for k in only:
-            own = many[part == k] - self._starts[k] if features is not None else None
-            middle = centre
+            part_features = many[part == k] - self._starts[k] if features is not None else None
+            part_centre = centre
             if centre is not None and not isinstance(centre, FeatureValues):
-                middle = np.ascontiguousarray(centre[self._starts[k] : self._starts[k + 1]])
-            arguments.append((vectors, middle, own))
+                part_centre = np.ascontiguousarray(centre[self._starts[k] : self._starts[k + 1]])
+            arguments.append((vectors, part_centre, part_features))
         result = np.empty((len(many), vectors.shape[1]))
         for k, found in zip(only, self.ask_each(products_of, arguments, what="products", only=only), strict=True):
             result[part == k] = found
@@ -368,15 +371,15 @@ class DistributedSource(FeatureSource):
         exemplar = query.exemplar
         plain = replace(query, exemplar=None)
         rest = (None, 0.0, 0.0) if exemplar is None else (exemplar.scores, exemplar.shift, exemplar.norm)
-        own = [moments] * len(self.parts)
+        part_moments = [moments] * len(self.parts)
         if not isinstance(moments, ClusterMoments):
-            own = [slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
+            part_moments = [slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
         shared = self.share(plain)
-        arguments = [(shared, one, *rest) for one in own]
+        arguments = [(shared, each, *rest) for each in part_moments]
         parts = self.ask_each(strong_of, arguments, what="correlated features", only=range(len(self.parts)))
         if isinstance(moments, ClusterMoments):
             for pairs, mean, norm in parts:
-                moments.mean._table.remember(pairs.feature, mean, norm)  # type: ignore[attr-defined]
+                moments.mean._table.cache(pairs.feature, mean, norm)  # type: ignore[attr-defined]
         feature, position, product = (np.concatenate([pairs[i] for pairs, _, _ in parts]) for i in range(3))
         return StrongPairs(feature, position, product, *(sum(pairs[i] for pairs, _, _ in parts) for i in (3, 4)))
 
@@ -387,33 +390,35 @@ class DistributedSource(FeatureSource):
         return ClusterSharedTop(self, views)
 
     def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
-        what = f"answers of {getattr(function, '__name__', 'a function').strip('_').replace('_', ' ')}"
+        what = f"results of {getattr(function, '__name__', 'a function').strip('_').replace('_', ' ')}"
         return self.ask(on_block, function, view, *arguments, what=what)
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-        recipe = recipe_of(arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
-        count = self.ask(length_of, recipe, what="numbers of each feature")[0]
+        recipe = recipe_of(
+            arrays_of, function, self.as_argument(view), *(self.as_argument(argument) for argument in arguments)
+        )
+        count = self.ask(length_of, recipe, what="values per feature")[0]
         table = Table(self, recipe)
         found = tuple(FeatureValues(table, place) for place in range(abs(count)))
         return found if count > 0 else found[0]
 
-    def spread(self, features: np.ndarray, values: np.ndarray) -> FewValues:
-        return FewValues(features, values, self.shape[1])
+    def spread(self, features: np.ndarray, values: np.ndarray) -> SparseValues:
+        return SparseValues(features, values, self.shape[1])
 
     def rows(self, recipe: Recipe, features: np.ndarray) -> list[np.ndarray]:
-        """Entries of some features (rising) in the arrays that a recipe makes."""
+        """Return entries of some features (in ascending order) of the arrays that a recipe computes."""
         part = self._part_of(features)
         only = np.unique(part).tolist()
         arguments = [(recipe, features[part == k] - self._starts[k]) for k in only]
-        found = self.ask_each(rows_of, arguments, what="numbers of some features", only=only)
-        return [np.concatenate([own[i] for own in found]) for i in range(len(found[0]))]
+        found = self.ask_each(rows_of, arguments, what="values of some features", only=only)
+        return [np.concatenate([arrays[i] for arrays in found]) for i in range(len(found[0]))]
 
     # ------------------------------------------------------------------------------------------------------------ columns
 
     def columns(self, features: np.ndarray) -> Columns:
-        """Some columns; those that the client does not have come together, in one exchange."""
+        """Return some columns. Those that are not in the cache are fetched in one request."""
         features = np.asarray(features, dtype=np.int64)
-        found = self._fetched(features)
+        found = self._cached_columns(features)
         if not self.is_sparse:
             result = np.empty((self.shape[0], len(features)), dtype=self._dtype, order="F")
             for place, column in enumerate(found):
@@ -426,32 +431,34 @@ class DistributedSource(FeatureSource):
         return sparse.csc_array((values, rows, starts), shape=(self.shape[0], len(features)))
 
     def block(self, start: int, stop: int) -> Columns:
-        return self._plain_columns(np.arange(start, stop))
+        return self._uncached_columns(np.arange(start, stop))
 
     def prefetch(self, features: np.ndarray) -> None:
         wanted = np.unique(np.asarray(features, dtype=np.int64))
-        room = max(1, _CACHE // 2 // max(1, self.shape[0] * self._dtype.itemsize)) if not self.is_sparse else _FETCHED
+        capacity = _MAX_FETCHED_COLUMNS
+        if not self.is_sparse:
+            capacity = max(1, _CACHE_BYTES // 2 // max(1, self.shape[0] * self._dtype.itemsize))
         with self._lock:
-            missing = np.array([j for j in wanted.tolist() if j not in self._columns][:room], dtype=np.int64)
+            missing = np.array([j for j in wanted.tolist() if j not in self._columns][:capacity], dtype=np.int64)
         if len(missing):
-            self._keep(missing, self._fetch(missing))
+            self._cache_columns(missing, self._fetch_columns(missing))
 
-    def _fetched(self, features: np.ndarray) -> list[Column]:
-        """Columns one by one: those that the client has, and the others, which come together."""
+    def _cached_columns(self, features: np.ndarray) -> list[Column]:
+        """Return a list of columns, from the cache or fetched in one request."""
         with self._lock:
             known = {j: self._columns[j] for j in features.tolist() if j in self._columns}
             for j in known:
                 self._columns.move_to_end(j)
         missing = np.array(sorted({j for j in features.tolist() if j not in known}), dtype=np.int64)
         if len(missing):
-            fresh = self._fetch(missing)
-            self._keep(missing, fresh)
-            known |= dict(zip(missing.tolist(), fresh, strict=True))
+            fetched = self._fetch_columns(missing)
+            self._cache_columns(missing, fetched)
+            known |= dict(zip(missing.tolist(), fetched, strict=True))
         return [known[j] for j in features.tolist()]
 
-    def _fetch(self, features: np.ndarray) -> list[Column]:
+    def _fetch_columns(self, features: np.ndarray) -> list[Column]:
         columns: list[Column] = []
-        for found in self._ask_columns(features):
+        for found in self._request_columns(features):
             if isinstance(found, np.ndarray):
                 columns += [np.ascontiguousarray(found[:, k]) for k in range(found.shape[1])]
             else:
@@ -459,7 +466,7 @@ class DistributedSource(FeatureSource):
                 columns += [(found.indices[a:b].copy(), found.data[a:b].copy()) for a, b in ends]
         return columns
 
-    def _ask_columns(self, features: np.ndarray) -> list[Columns]:
+    def _request_columns(self, features: np.ndarray) -> list[Columns]:
         part = self._part_of(features)
         only = np.unique(part).tolist()
         return self.ask_each(
@@ -469,24 +476,24 @@ class DistributedSource(FeatureSource):
             only=only,
         )
 
-    def _plain_columns(self, features: np.ndarray) -> Columns:
-        """Many columns (rising), past the cache."""
-        parts = self._ask_columns(features)
+    def _uncached_columns(self, features: np.ndarray) -> Columns:
+        """Return many columns (in ascending order) without the cache."""
+        parts = self._request_columns(features)
         if self.is_sparse:
             return sparse.csc_array(sparse.hstack([*parts], format="csc")) if parts else self.columns(features)
         return np.asfortranarray(np.hstack([np.empty((self.shape[0], 0), dtype=self._dtype), *parts]).astype(self._dtype))
 
-    def _keep(self, features: np.ndarray, columns: list[Column]) -> None:
+    def _cache_columns(self, features: np.ndarray, columns: list[Column]) -> None:
         with self._lock:
             for j, column in zip(features.tolist(), columns, strict=True):
                 if j not in self._columns:
                     self._columns_bytes += _bytes_of(column)
                 self._columns[j] = column
-            while self._columns_bytes > _CACHE and len(self._columns) > 1:
+            while self._columns_bytes > _CACHE_BYTES and len(self._columns) > 1:
                 self._columns_bytes -= _bytes_of(self._columns.popitem(last=False)[1])
 
-    def fetched(self, features: np.ndarray) -> DenseSource | SparseSource:
-        """Some features as a source in this process: the same kernels on the same columns give the same bits."""
+    def local_source(self, features: np.ndarray) -> DenseSource | SparseSource:
+        """Return a source over some features in this process. The same kernels give bit-identical results."""
         columns = self.columns(features)
         if isinstance(columns, np.ndarray):
             return DenseSource(columns)
@@ -494,7 +501,7 @@ class DistributedSource(FeatureSource):
 
     def _part_of(self, features: np.ndarray) -> np.ndarray:
         if len(features) and not 0 <= features.min() <= features.max() < self.shape[1]:
-            raise IndexError(f"There is no feature {int(features.max())} among {self.shape[1]}.")
+            raise IndexError(f"Feature {int(features.max())} is out of range for {self.shape[1]} features.")
         return np.searchsorted(self._starts, features, side="right") - 1
 
     @cached_property

@@ -1,8 +1,8 @@
-"""Numbers of each feature that stay with the workers: moments, scores, and the best of them.
+"""Values per feature that remain with the workers: moments, scores, and the best of them.
 
-**Best scores.** Every part returns its best few, and these are merged exactly. The k-th best score of all is no worse than the
-k-th best of any part, so what a part leaves out is bounded by the last score that it has returned; when a walk comes down to
-the highest of these bounds, the parts are asked for more.
+**Best scores.** Every part returns its best few scores, and these are merged exactly. The k-th best score of all features is
+at least the k-th best of any part. So the scores that a part omits are bounded by the last score that it returned. If a score
+below the highest of these bounds is requested, the parts return more.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from coterie.cluster.source import DistributedSource
 
 
-# Features whose numbers the client remembers.
-_REMEMBERED = 1 << 17
-# Features up to which a saved model has all their scores.
-_SAVED = 1 << 24
-# How many first chunks of a walk a part is asked for, and by how much more when these were not enough.
-_ROOM = 4
-_MORE = 8
-# Features tied with the last one that a part tells at first, over those that it was asked for.
-_TIED = 4
+# Maximum number of features whose values the client caches.
+_MAX_CACHED_FEATURES = 1 << 17
+# Maximum number of features for which a saved model contains values per feature.
+_MAX_SAVED_FEATURES = 1 << 24
+# Number of features first requested from a part, relative to the size of the query, and factor by which it grows.
+_FIRST_FACTOR = 4
+_GROWTH_FACTOR = 8
+# A first result omits features tied with the last score if it would exceed the requested number by this factor.
+_MAX_TIED_FACTOR = 4
 
 
 class Table:
-    """Several numbers of each feature, which a recipe makes as a list of arrays; the client remembers what it has received."""
+    """Several values per feature, which a recipe computes as a list of arrays; the client caches received values."""
 
     def __init__(self, source: DistributedSource, recipe: Recipe) -> None:
         self.source = source
         self.recipe = recipe
         self._known: dict[int, tuple[float, ...]] = {}
 
-    def remember(self, features: np.ndarray, *columns: np.ndarray) -> None:
-        """Numbers of some features that came along with something else."""
-        if len(self._known) + len(features) > _REMEMBERED:
+    def cache(self, features: np.ndarray, *columns: np.ndarray) -> None:
+        """Cache values of some features that were received with another result."""
+        if len(self._known) + len(features) > _MAX_CACHED_FEATURES:
             self._known.clear()
         rows = zip(*(column.tolist() for column in columns), strict=True)
         self._known.update(zip(features.tolist(), rows, strict=True))
@@ -55,23 +55,23 @@ class Table:
         features = np.asarray(features, dtype=np.int64)
         missing = np.unique([j for j in features.tolist() if j not in self._known]).astype(np.int64)
         if len(missing):
-            if len(self._known) + len(missing) > _REMEMBERED:  # what is known will be forgotten
+            if len(self._known) + len(missing) > _MAX_CACHED_FEATURES:  # the cache will be cleared
                 missing = np.unique(features)
-            self.remember(missing, *self.source.rows(self.recipe, missing))
+            self.cache(missing, *self.source.rows(self.recipe, missing))
         return np.array([self._known[j][place] for j in features.tolist()])
 
 
 class FeatureValues(NDArrayOperatorsMixin):
-    """A number of each feature, computed by the workers and kept there; like an array that is fetched where it is indexed.
+    """One value per feature, computed and held by the workers; similar to an array that is fetched when it is indexed.
 
-    ``values[features]`` fetches those of some features, ``numpy.asarray(values)`` all of them: as long as there are features.
+    ``values[features]`` fetches the values of some features, ``numpy.asarray(values)`` those of all features.
 
     Parameters
     ----------
     table : Table
-        The numbers.
+        Table of several values per feature.
     place : int
-        Which one of them.
+        Column of the table.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class FeatureValues(NDArrayOperatorsMixin):
 
     @property
     def recipe(self) -> Recipe:
-        """How a worker makes the numbers of its part."""
+        """Recipe by which a worker computes the values of its part."""
         return self._table.recipe.item(self._place)
 
     @property
@@ -117,21 +117,21 @@ class FeatureValues(NDArrayOperatorsMixin):
         return found if chosen.ndim else float(found[0])
 
     def blocks(self) -> Iterator[np.ndarray]:
-        return iter(self._table.source.ask(_whole, self.recipe, what="numbers of all features"))
+        return iter(self._table.source.ask(_whole, self.recipe, what="values of all features"))
 
     def for_saving(self) -> np.ndarray | None:
-        """All of them, as part of a model's file; None where they are too many for one."""
-        return np.asarray(self) if len(self) <= _SAVED else None
+        """Return all values, to be saved with a model; None if there are too many."""
+        return np.asarray(self) if len(self) <= _MAX_SAVED_FEATURES else None
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.concatenate([np.empty(0), *self.blocks()]).astype(dtype or np.float64, copy=False)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        plain = [np.asarray(one) if isinstance(one, FeatureValues) else one for one in inputs]
+        plain = [np.asarray(item) if isinstance(item, FeatureValues) else item for item in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self):,} features, with the workers of a cluster>"
+        return f"<{type(self).__name__} of {len(self):,} features, held by the workers of a cluster>"
 
 
 class ScaledValues(FeatureValues):
@@ -151,8 +151,8 @@ class ScaledValues(FeatureValues):
         return found / self.divisor if not isinstance(features, slice) else found
 
 
-class FewValues:
-    """An array with an entry a feature of which all but a few are 0: votes. It takes the memory of those few."""
+class SparseValues:
+    """Array with one entry per feature, of which only the nonzero entries are stored: votes."""
 
     def __init__(self, features: np.ndarray, values: np.ndarray, n_features: int) -> None:
         self.features, self.values, self.shape = features, values, (n_features,)
@@ -171,7 +171,7 @@ class FewValues:
         return np.where(inside, self.values[np.minimum(place, max(len(self.values) - 1, 0))] if len(self.values) else 0, 0)
 
     def for_saving(self) -> np.ndarray | None:
-        return np.asarray(self) if len(self) <= _SAVED else None
+        return np.asarray(self) if len(self) <= _MAX_SAVED_FEATURES else None
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         result = np.zeros(self.shape, dtype=dtype or self.dtype)
@@ -181,7 +181,7 @@ class FewValues:
 
 @dataclass(frozen=True)
 class ClusterMoments(Moments):
-    """Moments that stay with the workers, each of which makes those of its part by the recipe."""
+    """Moments held by the workers, each of which computes those of its part by the recipe."""
 
     recipe: Recipe | None = None
     varying: int = 0
@@ -197,7 +197,7 @@ class ClusterMoments(Moments):
 
     @property
     def far_mean(self) -> np.ndarray:
-        raise NotImplementedError("far means of all features stay with the workers")
+        raise NotImplementedError("far_mean is not available for features held by workers")
 
 
 def _whole(source: PartSource, values: np.ndarray) -> np.ndarray:
@@ -209,25 +209,25 @@ def _divided(source: PartSource, values: np.ndarray, divisor: float) -> np.ndarr
 
 
 def rows_of(source: PartSource, columns: Sequence[np.ndarray], features: np.ndarray) -> list[np.ndarray]:
-    """Entries of some features of the part in several arrays."""
+    """Return the entries of some features of the part in several arrays."""
     return [np.asarray(column[features]) for column in columns]
 
 
 class PartTop(NamedTuple):
-    """The best free features of a part, counted in the whole matrix, in order of storage, with scores and moments."""
+    """Best candidates of a part, numbered as in the whole matrix, in storage order, with scores and moments."""
 
     features: np.ndarray
     scores: np.ndarray
-    hidden: float  # no other free feature of the part has a better score; -1 if there is no other one
+    unscored_bound: float  # upper bound on the scores of the other candidates of the part; -1 if there are none
     mean: np.ndarray
     norm: np.ndarray
-    excluded: np.ndarray  # features that vary and are not free
+    excluded: np.ndarray  # excluded features that vary
     excluded_scores: np.ndarray
     n_scored: int
 
 
 class ClusterTop:
-    """The scores of the features of a query, as far as the parts have returned them (``first``: already)."""
+    """Scores of the features of a query, as far as the parts have returned them; ``first`` holds initial results."""
 
     def __init__(self, source: DistributedSource, query: TopQuery, first: Sequence[PartTop] | None = None) -> None:
         self.source = source
@@ -235,12 +235,12 @@ class ClusterTop:
         self.known = NO_FEATURES
         self.n_scored = 0
         self._scores = np.empty(0)
-        self._hidden = np.inf
+        self._unscored_bound = np.inf
         self._excluded_scores: Scored = (NO_FEATURES, np.empty(0))
-        self._size = _ROOM * query.size
+        self._size = _FIRST_FACTOR * query.size
         if first is not None:
             self._size = query.size
-            self._enter(first)
+            self._add_parts(first)
 
     @property
     def best(self) -> float:
@@ -250,30 +250,30 @@ class ClusterTop:
         while True:
             low = float(kth_largest(self._scores, below, size))
             n_under = int(np.count_nonzero(self._scores < below))
-            if self._hidden < 0.0 or (low > self._hidden and n_under >= size):
+            if self._unscored_bound < 0.0 or (low > self._unscored_bound and n_under >= size):
                 return low
-            self._more(size)
+            self._request_more(size)
 
     def between(self, low: float, below: float) -> Scored:
-        while self._hidden >= low:
-            self._more(self._size)
+        while self._unscored_bound >= low:
+            self._request_more(self._size)
         where = positions_between(self._scores, low, below)
         return self.known[where], self._scores[where]
 
     def excluded(self) -> Scored:
-        if self._hidden == np.inf:
-            self._more(self._size)
+        if self._unscored_bound == np.inf:
+            self._request_more(self._size)
         return self._excluded_scores
 
     def first(self, most: int) -> np.ndarray:
-        """Those with the best of the known scores."""
+        """Return at most ``most`` features with the highest known scores."""
         return self.known[np.argsort(-self._scores)[:most]]
 
-    def _more(self, size: int) -> None:
-        """Ask the parts, for more than the last time."""
-        asked = self._hidden < np.inf
-        if asked:
-            self._size = _MORE * max(self._size, size)
+    def _request_more(self, size: int) -> None:
+        """Request features from the parts, more than in the previous request."""
+        is_repeated = self._unscored_bound < np.inf
+        if is_repeated:
+            self._size = _GROWTH_FACTOR * max(self._size, size)
         candidates = self.query.candidates
         arguments = [
             (
@@ -282,32 +282,32 @@ class ClusterTop:
                 candidates.taken[(candidates.taken >= part.first) & (candidates.taken < part.last)] - part.first,
                 self._size,
                 float(self.query.first_floor),
-                not asked,
+                not is_repeated,
             )
             for part in self.source.parts
         ]
         only = range(len(arguments))
-        self._enter(self.source.ask_each(part_top, arguments, what="the features with the best scores", only=only))
+        self._add_parts(self.source.ask_each(part_top, arguments, what="the features with the best scores", only=only))
 
-    def _enter(self, parts: Sequence[PartTop]) -> None:
+    def _add_parts(self, parts: Sequence[PartTop]) -> None:
         self.known, self._scores, mean, norm = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3, 4))
         self._excluded_scores = (
             np.concatenate([part.excluded for part in parts]),
             np.concatenate([part.excluded_scores for part in parts]),
         )
-        self._hidden = max(part.hidden for part in parts)
+        self._unscored_bound = max(part.unscored_bound for part in parts)
         self.n_scored += sum(part.n_scored for part in parts)
         table: Any = self.query.view.moments.norm
-        table._table.remember(self.known, mean, norm)
+        table._table.cache(self.known, mean, norm)
 
 
 class ClusterSharedTop:
-    """The best features for many residuals of some views, by one pass of every part over its features."""
+    """Search for the best features of many residuals of some views, in one pass of every part over its features."""
 
     def __init__(self, source: DistributedSource, views: Sequence[FeatureView]) -> None:
         self.source = source
-        different = list({id(view): view for view in views}.values())
-        self._shared = recipe_of(_shared_top, [source.view_recipe(view) for view in different])
+        distinct = list({id(view): view for view in views}.values())
+        self._shared = recipe_of(_shared_top, [source.view_recipe(view) for view in distinct])
         self._n_multiplied = 0.0
 
     @property
@@ -315,7 +315,7 @@ class ClusterSharedTop:
         return self._n_multiplied / self.source.shape[1]
 
     def best(self, queries: Sequence[TopQuery]) -> list[ClusterTop]:
-        """The best features of each query, in one pass; the columns of the very best are fetched for all of them."""
+        """Return the best features of each query, from one pass, and fetch the columns of the very best of all queries."""
         residuals = self.source.share(np.hstack([query.residual for query in queries]))
         widths = [query.residual.shape[1] for query in queries]
         views: list[Recipe] = [self.source.view_recipe(query.view) for query in queries]
@@ -323,7 +323,7 @@ class ClusterSharedTop:
         arguments = []
         for part in self.source.parts:
             taken, hints = (
-                [own[(own >= part.first) & (own < part.last)] - part.first for own in lists]
+                [features[(features >= part.first) & (features < part.last)] - part.first for features in lists]
                 for lists in ([query.candidates.taken for query in queries], [query.hint for query in queries])
             )
             arguments.append((self._shared, list(views), residuals, widths, sizes, _Lists(taken), _Lists(hints)))
@@ -331,8 +331,8 @@ class ClusterSharedTop:
         parts = self.source.ask_each(_part_tops, arguments, what=what, only=range(len(arguments)))
         self._n_multiplied += sum(n_multiplied for _, n_multiplied in parts)
         tops = [ClusterTop(self.source, query, [found[k] for found, _ in parts]) for k, query in enumerate(queries)]
-        soon = [top.first(max(1, query.size // _ROOM)) for top, query in zip(tops, queries, strict=True)]
-        self.source.prefetch(np.concatenate([NO_FEATURES, *soon]))
+        needed = [top.first(max(1, query.size // _FIRST_FACTOR)) for top, query in zip(tops, queries, strict=True)]
+        self.source.prefetch(np.concatenate([NO_FEATURES, *needed]))
         return tops
 
 
@@ -345,26 +345,26 @@ class _Lists(NamedTuple):
 def part_top(
     source: PartSource, view: FeatureView, residual: np.ndarray, taken: np.ndarray, size: int, first_floor: float, brief: bool
 ) -> PartTop:
-    """The best of a part, on a worker; a ``brief`` answer leaves out features that are tied with its last by the dozen."""
+    """Return the best features of a part, on a worker. A ``brief`` result omits many features tied with the last."""
     candidates = CandidateMask(view.moments, taken)
     top = LayeredTop(TopQuery(view, residual, candidates, size, first_floor=first_floor))
     low = top.kth(np.inf, size)
     features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
-    hidden = low if len(features) < candidates.count else -1.0
-    if brief and len(features) > _TIED * size:
+    unscored_bound = low if len(features) < candidates.count else -1.0
+    if brief and len(features) > _MAX_TIED_FACTOR * size:
         keep = scores > low
-        features, scores, hidden = features[keep], scores[keep], low
-    return _told(view, features, scores, hidden, top.excluded(), top.n_scored)
+        features, scores, unscored_bound = features[keep], scores[keep], low
+    return _part_result(view, features, scores, unscored_bound, top.excluded(), top.n_scored)
 
 
-def _told(
-    view: FeatureView, features: np.ndarray, scores: np.ndarray, hidden: float, excluded: Scored, n_scored: int
+def _part_result(
+    view: FeatureView, features: np.ndarray, scores: np.ndarray, unscored_bound: float, excluded: Scored, n_scored: int
 ) -> PartTop:
     order = np.argsort(features)
     features, scores = features[order], scores[order]
     first = view.source.first_feature
     moments = view.moments.mean[features], view.moments.norm[features]
-    return PartTop(features + first, scores, hidden, *moments, excluded[0] + first, excluded[1], n_scored)
+    return PartTop(features + first, scores, unscored_bound, *moments, excluded[0] + first, excluded[1], n_scored)
 
 
 def _shared_top(source: PartSource, views: list[FeatureView]) -> SharedTop:
@@ -375,18 +375,20 @@ def _part_tops(
     source: PartSource, shared: SharedTop, views: list[FeatureView], residuals: np.ndarray, widths: list[int],
     sizes: list[int], taken: _Lists, hints: _Lists,
 ) -> tuple[list[PartTop], float]:  # fmt: skip
-    """The best of a part for many residuals, on a worker: found by one pass, scored by the usual kernel."""
-    fresh = SharedTop.like(shared)
+    """Return the best features of a part for many residuals, on a worker: found in one pass, then scored as usual."""
+    search = SharedTop.like(shared)
     ends = np.cumsum(widths)
     queries = [
-        TopQuery(view, np.ascontiguousarray(residuals[:, end - width : end]), CandidateMask(view.moments, own), size, hint)
-        for view, width, end, own, size, hint in zip(views, widths, ends, taken.lists, sizes, hints.lists, strict=True)
+        TopQuery(
+            view, np.ascontiguousarray(residuals[:, end - width : end]), CandidateMask(view.moments, excluded), size, hint
+        )
+        for view, width, end, excluded, size, hint in zip(views, widths, ends, taken.lists, sizes, hints.lists, strict=True)
     ]
     found = []
-    for query, top in zip(queries, fresh.best(queries), strict=True):
+    for query, top in zip(queries, search.best(queries), strict=True):
         low = top.kth(np.inf, query.size)
         features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
-        hidden = low if len(features) < query.candidates.count else -1.0
+        unscored_bound = low if len(features) < query.candidates.count else -1.0
         n_scored = top.n_scored
-        found.append(_told(query.view, features, scores, hidden, top.excluded(), n_scored))
-    return found, fresh.n_multiplied
+        found.append(_part_result(query.view, features, scores, unscored_bound, top.excluded(), n_scored))
+    return found, search.n_multiplied

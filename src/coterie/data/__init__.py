@@ -1,6 +1,6 @@
-"""Where features live: files and stores, and the :class:`FeatureSource` protocol with its implementations.
+"""Data files, stores, and the :class:`FeatureSource` protocol with its implementations.
 
-Names are loaded when they are first used: the command line's help comes by here to list the formats.
+Names are imported on first use, because ``coterie --help`` imports this package to list the formats.
 """
 
 from __future__ import annotations

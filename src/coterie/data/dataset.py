@@ -1,4 +1,4 @@
-"""Features with what came along with them in a file."""
+"""Features together with the labels, names and notes of their file."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from coterie.data.source import FeatureSource, annotated
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What :func:`coterie.data.open_features` returns.
+    """Features, labels, names and notes, as :func:`coterie.data.open_features` returns them.
 
-    ``X, y = dataset`` gives the two things that ``fit`` needs, and ``fit(dataset)`` takes both at once.
+    ``X, y = dataset`` unpacks the features and the labels. ``fit(dataset)`` uses both.
 
     Attributes
     ----------
     source : FeatureSource
-        The features; ``source.feature_names`` has their names, if there are any.
+        Features. ``source.feature_names`` holds their names, if any.
     y : ndarray of shape (n_samples,) or None
         Labels.
     sample_names : sequence of str or None
         Names of the samples.
     format : str
-        Format of the file, a name in ``coterie.data.FORMATS``, or ``"store"``.
+        Format of the file: a name in ``coterie.data.FORMATS``, or ``"store"``.
     path : Path or str
-        The file, or the store's folder or address.
+        Path of the file, or folder or address of the store.
     notes : dict
-        Counts worth knowing: missing genotypes imputed, samples dropped, …
+        Counts made while reading, such as imputed genotypes and dropped samples.
     feature_info : dict
-        More about each feature, such as the chromosome and position of a SNP: arrays or packed strings of length n_features.
-        The source carries them (:func:`coterie.data.annotated`), and groups get those of their features.
+        Annotations of the features, such as the chromosome and position of a SNP: arrays or packed strings of length
+        n_features. The source carries them (:func:`coterie.data.annotated`), and groups hold those of their features.
     covariates : Covariates or None
-        Covariates of the samples (``values`` and ``names``), which ``fit(dataset)`` accounts for.
+        Covariates of the samples (``values`` and ``names``), for which ``fit(dataset)`` adjusts.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of samples, number of features."""
+        """Number of samples and number of features."""
         return self.source.shape
 
     @property

@@ -1,4 +1,4 @@
-"""Addresses of data that are not on this machine (``s3://bucket/x.store``), and errors that name the place of the data."""
+"""Addresses of remote data (``s3://bucket/x.store``) and helpers for error messages about data files."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import TypeGuard
 
 from coterie.bounds import DataFileError
 
-__all__ = ["DataFileError", "in_one_line", "is_address", "missing_extra", "with_scheme"]
+__all__ = ["DataFileError", "error_summary", "is_address", "missing_extra", "with_scheme"]
 
 
 def missing_extra(what: str, package: str, extra: str) -> ImportError:
-    """The error of a reader whose library is not installed."""
-    return ImportError(f"{what} needs {package}: pip install 'coterie[{extra}]'.")
+    """Return the error for an optional library that is not installed."""
+    return ImportError(f"{what} requires {package}. Install it with: pip install 'coterie[{extra}]'.")
 
 
-def in_one_line(error: BaseException) -> str:
-    """What a library says is wrong: the first line of its message that has any text, without its full stop."""
+def error_summary(error: BaseException) -> str:
+    """Return the first non-empty line of an error's message, without its full stop."""
     lines = (line.strip() for line in str(error).splitlines())
     return (next((line for line in lines if line), "") or type(error).__name__).rstrip(".")
 
 
 def is_address(path: object) -> TypeGuard[str]:
-    """Whether a path is one that fsspec has to follow."""
+    """Return True if a path is a URL, which is opened by fsspec."""
     return isinstance(path, str) and "://" in path
 
 
 def with_scheme(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """A path as it is, but an address whose two strokes have been taken for one by ``Path``.
+    """Restore the ``//`` of a URL that ``Path`` has reduced to ``/``; return any other path unchanged.
 
     Examples
     --------

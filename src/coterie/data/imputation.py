@@ -1,4 +1,4 @@
-"""Features whose missing values are filled, and that remember which these were, so that folds can fill them anew."""
+"""Dense features with imputed values and their positions, so that folds can impute from their own samples."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from coterie.data.memory import DenseSource
 
 
 def _most_frequent(values: np.ndarray) -> float:
-    different, counts = np.unique(values, return_counts=True)
-    return float(different[np.argmax(counts)])
+    distinct, counts = np.unique(values, return_counts=True)
+    return float(distinct[np.argmax(counts)])
 
 
 _STATISTICS: dict[str, Callable[[np.ndarray], float]] = {"median": np.median, "mean": np.mean, "most_frequent": _most_frequent}
@@ -19,28 +19,28 @@ STRATEGIES = tuple(_STATISTICS)
 
 
 class ImputedSource(DenseSource):
-    """Dense features with their missing values (NaN) filled by the median, mean or most frequent value of each feature.
+    """Dense features whose missing values (NaN) are replaced by each feature's median, mean or most frequent value.
 
-    A model that is scored on held-out samples must not have seen them, not even in a median. So the source keeps the places
-    of the gaps, and :meth:`refilled` fills them from some of the samples alone.
+    Held-out samples must not influence a model through the imputed values. The source therefore keeps the positions of the
+    missing values, and :meth:`refilled` imputes them from a subset of the samples.
 
     Parameters
     ----------
     array : ndarray of shape (n_samples, n_features)
-        Features, NaN where a value is missing. It is copied if there is any.
+        Features, with NaN for missing values. Copied if a value is missing.
     strategy : {"median", "mean", "most_frequent"}
-        What a gap is filled with. Of equally frequent values the smallest one.
+        Statistic that replaces missing values. Of equally frequent values, the smallest is used.
     feature_names : sequence of str, optional
-        One name a feature.
+        One name per feature.
 
     Attributes
     ----------
     strategy : str
         As given.
     fill_values : ndarray of shape (n_features,)
-        What gaps are filled with, for features without any as well: new samples may have some.
+        Replacement value per feature, also for features without missing values: new samples may have some.
     gaps : tuple of ndarray
-        Samples and features of the missing values, feature by feature.
+        Sample and feature indices of the missing values, ordered by feature.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class ImputedSource(DenseSource):
         if strategy not in STRATEGIES:
             raise ValueError(f"impute={strategy!r} must be one of {', '.join(STRATEGIES)}.")
         self.strategy = strategy
-        self.gaps = _gaps_of(array)
+        self.gaps = _missing_positions(array)
         n_samples, n_features = array.shape
         counts = np.bincount(self.gaps[1], minlength=n_features)
         if len(empty := np.flatnonzero(counts == n_samples)):
             name = int(empty[0]) if feature_names is None else str(feature_names[int(empty[0])])
-            raise ValueError(f"Feature {name!r} has no value at all ({len(empty)} such feature(s)); leave it out.")
+            raise ValueError(f"All values of feature {name!r} are missing ({len(empty)} such feature(s)). Drop it.")
         self.fill_values = _statistics(array, range(n_features), strategy)
         super().__init__(_filled(array, self.gaps, self.fill_values), feature_names)
 
@@ -69,19 +69,19 @@ class ImputedSource(DenseSource):
         return np.bincount(self.gaps[1], minlength=self.shape[1])
 
     def refilled(self, samples: np.ndarray) -> DenseSource:
-        """The same features with gaps filled from some samples (indices or a mask); 0 where these have no value."""
+        """Return the features imputed from some samples (indices or a mask); 0 if these have no value."""
         if not len(self.gaps[0]):
             return self
         rows, columns = self.gaps
-        features, places = np.unique(columns, return_inverse=True)
-        some = np.array(self.array[:, features], dtype=np.float64, order="F")
-        some[rows, places] = np.nan
+        features, positions = np.unique(columns, return_inverse=True)
+        incomplete = np.array(self.array[:, features], dtype=np.float64, order="F")
+        incomplete[rows, positions] = np.nan
         values = np.zeros(self.shape[1])
-        values[features] = np.nan_to_num(_statistics(some[samples], range(len(features)), self.strategy))
+        values[features] = np.nan_to_num(_statistics(incomplete[samples], range(len(features)), self.strategy))
         return DenseSource(_filled(self.array, self.gaps, values), self.feature_names)
 
 
-def _gaps_of(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _missing_positions(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if array.dtype.kind != "f":
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     columns, rows = np.nonzero(np.isnan(array).T)
@@ -97,13 +97,13 @@ def _filled(array: np.ndarray, gaps: tuple[np.ndarray, np.ndarray], values: np.n
 
 
 def _statistics(array: np.ndarray, features: Sequence[int], strategy: str) -> np.ndarray:
-    """The value of each feature that stands for those missing; NaN for a feature without any."""
+    """Return the replacement value of each feature; NaN for a feature without values."""
     values = np.full(len(features), np.nan)
     for place, feature in enumerate(features):
         column = np.asarray(array[:, feature], dtype=np.float64)
         known = column[~np.isnan(column)]
         if len(known):
-            with np.errstate(all="ignore"):  # infinite values are refused when they are computed with
+            with np.errstate(all="ignore"):  # infinite values are rejected later, by the moments
                 values[place] = _STATISTICS[strategy](known)
-    # As the features hold it: new samples in another type are filled with the same number.
+    # Round to the type of the features, so that new samples of another type are filled with the same number.
     return values.astype(array.dtype).astype(np.float64) if array.dtype.kind == "f" else values

@@ -1,4 +1,4 @@
-"""Sources over arrays in memory or in memory maps: nothing is copied that need not be."""
+"""Sources over arrays in memory or memory maps, without copies where possible."""
 
 from __future__ import annotations
 
@@ -32,48 +32,49 @@ from coterie.kernels.transposition import csc_take
 if TYPE_CHECKING:
     from coterie.inputs.types import NamesLike
 
-# Strong products for which a chunk has room at first; with more it is done again.
-_ROOM = 1 << 16
-# Variation that is a smaller part than this of what varies about the common mean is computed again, with all its digits.
-_SMALL_PART = 1e-3
-# Weights whose moments are computed in one pass: their sums stay in the cache.
-_WEIGHTS_AT_ONCE = 32
-# Columns that one pass of strong_products compares a dense feature with: a bit each.
+# First capacity of a chunk's buffer of strong products. If it is exceeded, the chunk is repeated with a larger buffer.
+_FIRST_CAPACITY = 1 << 16
+# If the sum of squares about the weighted mean is a smaller share than this of that about the unweighted mean, digits have
+# cancelled, and it is computed again.
+_MIN_VARIATION_SHARE = 1e-3
+# Number of sample weights per pass over sparse features: their sums must fit into the cache.
+_WEIGHTS_PER_PASS = 32
+# Number of columns per pass of strong_products over dense features: one bit of a mask per column.
 _MASK_BITS = 16
-# Columns from which on BLAS is quicker, although it gives up on nothing early; features and values of its blocks; and samples
-# from which on single precision leaves too much to be checked.
+# Number of columns from which BLAS is faster, although it rejects no feature early; features and values per block of BLAS; and
+# number of samples above which single precision leaves too many products to check.
 _MANY_COLUMNS, _BLOCK_FEATURES, _BLOCK_VALUES, _SINGLE_PRECISION = 128, 1024, 1 << 22, 100_000
-# Columns up to which they are gathered by sample one by one, and bytes of all that are kept.
-_FEW, _GATHERED_BYTES = 64, 1 << 25
+# Maximum number of columns per call that are kept as contiguous copies, and size of all such copies.
+_MAX_GATHERED_COLUMNS, _GATHERED_BYTES = 64, 1 << 25
 _NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
 
 class _InMemory(FeatureSource):
-    """What the two sources over arrays share."""
+    """Base class of the sources over arrays."""
 
     first_feature = 0
     feature_names: Sequence[str] | None = None
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
-        bad.refuse(self.feature_names, first_feature=self.first_feature)
+        bad.raise_if_any(self.feature_names, first_feature=self.first_feature)
         return moments
 
     def moments_and_bad_values(
         self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
     ) -> tuple[Moments, BadValues]:
-        """Moments, which are meaningless where there are bad values, and those."""
-        raise NotImplementedError  # each source has its own
+        """Return the moments and the bad values; moments of features with bad values are meaningless."""
+        raise NotImplementedError
 
     def prefetch(self, features: np.ndarray) -> None:
-        """Columns in memory need not be fetched."""
+        """Do nothing: columns in memory need not be fetched."""
 
     def release(self) -> None:
-        """Release mapped pages; a source in memory has none."""
+        """Release mapped pages. A source in memory has none."""
 
-    def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
-        """Call ``task(start, stop)`` for chunks of all features of about equal cost; a store may release pages after one."""
+    def _run_chunks(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
+        """Call ``task(start, stop)`` for chunks of all features of about equal cost; a store may release pages in between."""
         run_evenly(task, cost, n_threads)
 
 
@@ -83,10 +84,10 @@ class DenseSource(_InMemory):
     Parameters
     ----------
     array : ndarray of shape (n_samples, n_features)
-        Booleans are seen as bytes. Integers and float32 are used as they are; every sum is
+        Features. Booleans are viewed as bytes. Integers and float32 are not converted; every sum is
         accumulated in float64.
     feature_names : sequence of str, optional
-        One name a feature.
+        One name per feature.
 
     Examples
     --------
@@ -104,9 +105,9 @@ class DenseSource(_InMemory):
 
     def __init__(self, array: np.ndarray, feature_names: Sequence[str] | None = None) -> None:
         if array.ndim != 2:
-            raise ValueError(f"A dense source needs a 2D array, got {array.ndim} dimension(s).")
+            raise ValueError(f"A dense source requires a 2D array, got {array.ndim} dimension(s).")
         if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.dtype == np.float16:
-            raise ValueError(f"Values of type {array.dtype} cannot be used as they are; convert them to float32 or float64.")
+            raise ValueError(f"Values of type {array.dtype} are not supported. Convert them to float32 or float64.")
         self._array = read_only(array)
         self._feature_major = abs(array.strides[0]) < abs(array.strides[1]) or array.flags.f_contiguous
         self._gathered: dict[int, np.ndarray] = {}
@@ -122,7 +123,7 @@ class DenseSource(_InMemory):
 
     @property
     def _by_kernel(self) -> np.ndarray:
-        """The array as the kernels of its order take it."""
+        """Array in the orientation that the kernels for its storage order expect."""
         return self._array.T if self._feature_major else self._array
 
     def moments_and_bad_values(
@@ -134,7 +135,7 @@ class DenseSource(_InMemory):
         mean, norm, finite = np.empty(n_features), np.empty(n_features), np.empty(n_features, dtype=np.bool_)
         task = feature_major_moments if self._feature_major else sample_major_moments
         with np.errstate(all="ignore"):
-            self._each(partial(task, self._by_kernel, weight, first, mean, norm, finite), n_features, n_threads)
+            self._run_chunks(partial(task, self._by_kernel, weight, first, mean, norm, finite), n_features, n_threads)
         norm[norm < SMALLEST_NORM] = 0.0
         bad = BadValues.find(self, finite, mean, norm, self.first_feature)
         return Moments(mean, norm, float(weight.sum())), bad
@@ -152,14 +153,14 @@ class DenseSource(_InMemory):
             values = values - centre
             sums = values.T @ matrix
             squares = (values * values).T @ matrix
-            left = squares - sums**2 / total
-            here = slice(start, start + values.shape[1])
-            mean[:, here] = (centre[:, None] + sums / total).T
-            norm[:, here] = np.sqrt(np.maximum(left, 0.0)).T
-            for position in np.flatnonzero((left < _SMALL_PART * squares).any(axis=0)).tolist():
-                few = np.flatnonzero(left[:, position] < _SMALL_PART * squares[:, position])
-                exact = DenseSource(np.asarray(block)[:, few]).moments(weights[position])
-                mean[position, start + few], norm[position, start + few] = exact.mean, exact.norm
+            variation = squares - sums**2 / total
+            features = slice(start, start + values.shape[1])
+            mean[:, features] = (centre[:, None] + sums / total).T
+            norm[:, features] = np.sqrt(np.maximum(variation, 0.0)).T
+            for position in np.flatnonzero((variation < _MIN_VARIATION_SHARE * squares).any(axis=0)).tolist():
+                inexact = np.flatnonzero(variation[:, position] < _MIN_VARIATION_SHARE * squares[:, position])
+                exact = DenseSource(np.asarray(block)[:, inexact]).moments(weights[position])
+                mean[position, start + inexact], norm[position, start + inexact] = exact.mean, exact.norm
 
         for_blocks(self, task, n_threads)
         norm[norm < SMALLEST_NORM] = 0.0
@@ -177,23 +178,23 @@ class DenseSource(_InMemory):
         n_features = self.shape[1] if features is None else len(features)
         rows = read_only(np.ascontiguousarray(vectors.T, dtype=np.float64))
         middle = read_only(_NO_CENTRE if centre is None else centre)
-        chosen = _chosen(features)
-        everything = features is None
+        chosen = _selected(features)
+        all_features = features is None
         out = np.empty((n_features, rows.shape[0])) if out is None else out
         task = kernels.feature_major_products if self._feature_major else kernels.sample_major_products
         matrix = self._by_kernel
-        if not self._feature_major and features is not None and 0 < n_features <= _FEW:
-            matrix, everything = read_only(self._gather(features)), True  # the same sums, from columns that are at hand
+        if not self._feature_major and features is not None and 0 < n_features <= _MAX_GATHERED_COLUMNS:
+            matrix, all_features = read_only(self._gather(features)), True  # the same sums, from contiguous copies
             middle = middle if centre is None else read_only(middle[features])
-        run = self._each if everything else run_evenly
-        run(partial(task, matrix, rows, middle, chosen, everything, out), n_features, n_threads)
+        run = self._run_chunks if all_features else run_evenly
+        run(partial(task, matrix, rows, middle, chosen, all_features, out), n_features, n_threads)
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
         if query.exemplar is None and len(query.limits) >= _MANY_COLUMNS:
             return self._many_strong_products(query, moments, n_threads)
         batches = (slice(first, first + _MASK_BITS) for first in range(0, len(query.limits), _MASK_BITS))
-        return _joined([self._strong_batch(query, batch, moments, n_threads) for batch in batches])
+        return _merge_pairs([self._strong_batch(query, batch, moments, n_threads) for batch in batches])
 
     def _strong_batch(self, query: StrongQuery, batch: slice, moments: Moments, n_threads: int) -> StrongPairs:
         rows = read_only(np.ascontiguousarray(query.columns[:, batch].T, dtype=np.float64))
@@ -203,7 +204,7 @@ class DenseSource(_InMemory):
         tails = np.sqrt((rows[:, head:] ** 2).sum(axis=1))
         task = kernels.feature_major_strong_products if self._feature_major else kernels.sample_major_strong_products
         search = partial(task, self._by_kernel, rows, tails, head, moments.mean, moments.norm, threshold, wanted)
-        feature, position, product = _collect(search, self.shape[1], n_threads, self._each)
+        feature, position, product = _collect(search, self.shape[1], n_threads, self._run_chunks)
         strong = np.abs(product) >= moments.norm[feature] * query.limits[batch][position]
         n_evaluated = int(np.bitwise_count(wanted).sum(dtype=np.int64))
         return StrongPairs(
@@ -211,16 +212,16 @@ class DenseSource(_InMemory):
         )
 
     def _many_strong_products(self, query: StrongQuery, moments: Moments, n_threads: int) -> StrongPairs:
-        r"""Strong products with many columns: all of them by BLAS, the strong ones again in double precision.
+        r"""Return strong products with many columns: all by BLAS, then the strong ones in double precision.
 
         With unit roundoff u, the product of two rounded vectors has an error of at most :math:`(n + 4) u` of the product of
-        their lengths, in any order of summation (see :func:`coterie.correlation.tiles.DenseTiles`). What comes
-        closer than that to its limit is computed in double precision and judged by that.
+        their lengths, in any order of summation (see :func:`coterie.correlation.tiles.DenseTiles`). A product that
+        may reach its limit within this error is computed again in double precision, which decides.
         """
         n_samples, n_features = self.shape
         kind = np.float32 if n_samples <= _SINGLE_PRECISION else np.float64
         columns = np.asarray(query.columns, dtype=np.float64)
-        used = np.flatnonzero(columns.any(axis=1))  # without the samples of weight zero, whose values may be of any size
+        used = np.flatnonzero(columns.any(axis=1))  # omits samples of weight zero, whose values are not bounded
         vectors = read_only(np.ascontiguousarray(columns[used].T))
         rounded = vectors.astype(kind)
         error = (n_samples + 4) * float(np.finfo(kind).eps) * 0.51 * np.sqrt((vectors**2).sum(axis=1))
@@ -258,24 +259,24 @@ class DenseSource(_InMemory):
 
     @staticmethod
     def _head(rows: np.ndarray, threshold: float) -> int:
-        """Samples after which a feature that has shown no correlation can be given up."""
+        """Return the number of samples after which an uncorrelated feature can be rejected."""
         n_samples = rows.shape[1]
         longest = float(np.sqrt((rows**2).sum(axis=1)).max(initial=0.0))
         if longest == 0.0:
             return n_samples
-        # An uncorrelated feature has about (1 - head) of both norms left; the margin is for its noise.
+        # After a share of the samples, an uncorrelated feature has about the rest of both norms left. The margin is for noise.
         share = 1.0 - min(threshold / longest, 1.0) + 0.05 + 3.0 / np.sqrt(n_samples)
         return min(n_samples, int(np.ceil(share * n_samples)))
 
     def columns(self, features: np.ndarray) -> Columns:
-        if self._feature_major or not 0 < len(features) <= _FEW:
+        if self._feature_major or not 0 < len(features) <= _MAX_GATHERED_COLUMNS:
             return np.asfortranarray(self._array[:, features])
         return np.asfortranarray(self._gather(features))
 
     def _gather(self, features: np.ndarray) -> np.ndarray:
-        """Some columns of samples that lie one after the other, each in memory of its own the next time it is wanted.
+        """Return some columns of a sample-major array, from cached contiguous copies.
 
-        Every value of such a column is in another place; and few columns are looked at again and again, round by round.
+        The values of such a column are scattered in memory, and the same few columns are read in every round.
         """
         kept = self._gathered
         missing = [feature for feature in features.tolist() if feature not in kept]
@@ -283,8 +284,8 @@ class DenseSource(_InMemory):
             if (len(kept) + len(missing)) * self.shape[0] * self._array.itemsize > _GATHERED_BYTES:
                 kept = self._gathered = {}
                 missing = features.tolist()
-            fresh = np.ascontiguousarray(self._array[:, missing].T)
-            kept.update(zip(missing, fresh, strict=True))
+            copies = np.ascontiguousarray(self._array[:, missing].T)
+            kept.update(zip(missing, copies, strict=True))
         return np.stack([kept[feature] for feature in features.tolist()], axis=1)
 
     def block(self, start: int, stop: int) -> Columns:
@@ -295,14 +296,14 @@ class SparseSource(_InMemory):
     """Features of a CSC matrix or array with int32 or int64 indices, never copied.
 
     The matrix must be in canonical form (sorted, no repeated entries), as
-    :func:`as_source` makes it.
+    returned by :func:`as_source`.
 
     Parameters
     ----------
     matrix : CSC matrix or array of shape (n_samples, n_features)
-        Explicit zeros are allowed and count as zeros.
+        Features. Explicit zeros are allowed and count as zeros.
     feature_names : sequence of str, optional
-        One name a feature.
+        One name per feature.
 
     Examples
     --------
@@ -328,7 +329,7 @@ class SparseSource(_InMemory):
         shape: tuple[int, int],
         feature_names: Sequence[str] | None = None,
     ) -> Self:
-        """A source over the three arrays of a CSC matrix, which SciPy would copy if their types differ."""
+        """Return a source over the three arrays of a CSC matrix, which SciPy would copy if their types differ."""
         source = cls.__new__(cls)
         source._set((indptr, indices, values), shape, feature_names)
         return source
@@ -345,7 +346,7 @@ class SparseSource(_InMemory):
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Starts of the columns, rows and values of the entries; read-only."""
+        """Column pointers, row indices and values; read-only."""
         return self._indptr, self._indices, self._values
 
     def moments_and_bad_values(
@@ -355,7 +356,7 @@ class SparseSource(_InMemory):
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
         with np.errstate(all="ignore"):
-            self._each(partial(csc_moments, *self.arrays, weight, mean, norm, finite), self._indptr, n_threads)
+            self._run_chunks(partial(csc_moments, *self.arrays, weight, mean, norm, finite), self._indptr, n_threads)
             nonnegative = self._is_nonnegative()
         norm[norm < SMALLEST_NORM] = 0.0
         bad = BadValues.find(self, finite, mean, norm, self.first_feature)
@@ -364,13 +365,13 @@ class SparseSource(_InMemory):
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
         nonnegative = self._is_nonnegative()
         found: list[Moments] = []
-        for first in range(0, len(weights), _WEIGHTS_AT_ONCE):
-            some = weights[first : first + _WEIGHTS_AT_ONCE]
-            matrix = read_only(np.column_stack([_weights(weight, self._n_samples) for weight in some]))
-            mean, norm = (np.empty((len(some), self._n_features)) for _ in range(2))
-            self._each(partial(csc_many_moments, *self.arrays, matrix, mean, norm), self._indptr, n_threads)
+        for first in range(0, len(weights), _WEIGHTS_PER_PASS):
+            batch = weights[first : first + _WEIGHTS_PER_PASS]
+            matrix = read_only(np.column_stack([_weights(weight, self._n_samples) for weight in batch]))
+            mean, norm = (np.empty((len(batch), self._n_features)) for _ in range(2))
+            self._run_chunks(partial(csc_many_moments, *self.arrays, matrix, mean, norm), self._indptr, n_threads)
             norm[norm < SMALLEST_NORM] = 0.0
-            found += [Moments(mean[k], norm[k], float(weight.sum()), nonnegative) for k, weight in enumerate(some)]
+            found += [Moments(mean[k], norm[k], float(weight.sum()), nonnegative) for k, weight in enumerate(batch)]
         return found
 
     def products(
@@ -383,26 +384,26 @@ class SparseSource(_InMemory):
         n_threads: int = 1,
     ) -> np.ndarray:
         rows = read_only(np.ascontiguousarray(vectors, dtype=np.float64))
-        chosen = _chosen(features)
-        everything = features is None
-        n_features = self._n_features if everything else len(chosen)
+        chosen = _selected(features)
+        all_features = features is None
+        n_features = self._n_features if all_features else len(chosen)
         middle = read_only(_NO_CENTRE if centre is None else centre)
         totals = np.zeros(rows.shape[1]) if centre is None else rows.sum(axis=0)
         out = np.empty((n_features, rows.shape[1])) if out is None else out
-        run = self._each if everything else run_evenly
-        task = partial(kernels.csc_products, *self.arrays, rows, totals, middle, chosen, everything, out)
-        run(task, self._indptr if everything else self._cost(chosen), n_threads)
+        run = self._run_chunks if all_features else run_evenly
+        task = partial(kernels.csc_products, *self.arrays, rows, totals, middle, chosen, all_features, out)
+        run(task, self._indptr if all_features else self._cost(chosen), n_threads)
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
-        # Supports in order of the nonzeros they ask for, so that a feature can stop at the first too many.
+        # Columns in order of the nonzeros they require, so that a feature can stop at the first that requires too many.
         order = np.argsort(query.fewest, kind="stable")
         rows = sparse.csc_array(query.columns)[:, order].tocsr()
         limits, means = query.limits[order], query.means[order]
         exemplar = query.exemplar
-        if exemplar is None:  # any scores do: the interval is open
+        if exemplar is None:  # any scores will do, because the interval is unbounded
             exemplar = Exemplar(moments.norm, 0.0, 1.0)
-        shares = np.empty(self.shape[0] if query.tail_bound else 0, dtype=np.float32)  # samples may be millions
+        shares = np.empty(self.shape[0] if query.tail_bound else 0, dtype=np.float32)  # small, for millions of samples
         kernels.largest_shares(rows.indptr, rows.indices, rows.data, means, limits, shares)
         counts: list[int] = []
 
@@ -413,11 +414,11 @@ class SparseSource(_InMemory):
                 rows.indptr, rows.indices, rows.data, query.fewest[order], means, limits,
                 float((np.abs(means) / limits).max()), shares, found, start, stop,
             )  # fmt: skip
-            if count <= len(found):  # otherwise the chunk is done again
+            if count <= len(found):  # otherwise the chunk is repeated
                 counts.append(evaluated)
             return int(count)
 
-        feature, position, product = _collect(task, self._indptr, n_threads, self._each)
+        feature, position, product = _collect(task, self._indptr, n_threads, self._run_chunks)
         position = order[position]
         sort = np.lexsort((position, feature))
         n_read = int(np.count_nonzero(np.diff(self._indptr) >= query.fewest.min()))
@@ -427,7 +428,7 @@ class SparseSource(_InMemory):
         return self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
 
     def _cost(self, features: np.ndarray, dtype: Any = np.int64) -> np.ndarray:
-        """Numbers of entries of some features, cumulated."""
+        """Return the cumulative number of entries of some features."""
         cost = np.zeros(len(features) + 1, dtype=dtype)
         np.cumsum(self._indptr[features + 1] - self._indptr[features], out=cost[1:])
         return cost
@@ -450,30 +451,30 @@ class SparseSource(_InMemory):
 def as_source(
     X: ArrayLike | sparse.sparray | sparse.spmatrix | FeatureSource, feature_names: NamesLike = None
 ) -> FeatureSource:
-    """A source over an array, a sparse matrix, or a source itself, with names for its features.
+    """Return a feature source over an array or a sparse matrix, optionally with feature names.
 
-    All estimators of Coterie's take a source for X, in ``fit`` as well as in ``predict`` and ``transform``. So a sparse
-    matrix, which has no names of its own, can have some.
+    All estimators of Coterie accept a source as X, in ``fit`` as well as in ``predict`` and ``transform``. A source gives
+    feature names to a sparse matrix, which has none.
 
-    NumPy arrays and canonical CSC are used without a copy. Any other sparse format is converted to
-    CSC once, which takes the memory of a second copy of its nonzeros; CSC with unsorted or
-    repeated entries is copied and put in order.
+    NumPy arrays and canonical CSC matrices are not copied. Any other sparse format is converted to
+    CSC once, which takes the memory of a second copy of its nonzeros. CSC with unsorted or
+    repeated entries is copied and sorted, and repeated entries are summed.
 
     Parameters
     ----------
     X : {array, sparse matrix, FeatureSource} of shape (n_samples, n_features)
-        The features.
+        Features.
     feature_names : sequence of str, default=None
-        A name for each of them, none twice. None leaves a source the names that it has.
+        One unique name per feature. None keeps the names of a source.
 
     Returns
     -------
     source : FeatureSource
-        The features, which are not copied where they need not be.
+        Features, not copied if possible.
 
     See Also
     --------
-    coterie.name_features : Names after the fit, in a pipeline.
+    coterie.name_features : Name the features of a fitted pipeline.
 
     Examples
     --------
@@ -496,16 +497,16 @@ def as_source(
 
 
 def _renamed(source: FeatureSource, names: Sequence[str]) -> FeatureSource:
-    """The same features under other names; the source itself keeps those that it has."""
+    """Return a copy of a source with other feature names."""
     result: Any = copy.copy(source)
     try:
         result.feature_names = names
     except AttributeError:
-        raise ValueError(f"A {type(source).__name__} has names of its own that cannot be changed.") from None
+        raise ValueError(f"The feature names of a {type(source).__name__} cannot be changed.") from None
     return result
 
 
-def _joined(parts: list[StrongPairs]) -> StrongPairs:
+def _merge_pairs(parts: list[StrongPairs]) -> StrongPairs:
     feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sort = np.lexsort((position, feature))
     counts = sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)
@@ -515,11 +516,11 @@ def _joined(parts: list[StrongPairs]) -> StrongPairs:
 def _collect(
     task: Callable[[np.ndarray, int, int], int], cost: np.ndarray | int, n_threads: int, each: Callable[..., None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows found by the chunks, in order of the chunks: (feature, position, product)."""
+    """Return the rows found by all chunks, in chunk order, as (feature, position, product)."""
     parts: dict[int, np.ndarray] = {}
 
     def run(start: int, stop: int) -> None:
-        found = np.empty((_ROOM, 3))
+        found = np.empty((_FIRST_CAPACITY, 3))
         count = task(found, start, stop)
         if count > len(found):
             found = np.empty((count, 3))
@@ -535,5 +536,5 @@ def _weights(sample_weight: np.ndarray | None, n_samples: int) -> np.ndarray:
     return read_only(np.ones(n_samples) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64))
 
 
-def _chosen(features: np.ndarray | None) -> np.ndarray:
+def _selected(features: np.ndarray | None) -> np.ndarray:
     return _NO_FEATURES if features is None else read_only(np.ascontiguousarray(features, dtype=np.int64))

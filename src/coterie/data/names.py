@@ -1,4 +1,4 @@
-"""Millions of strings as two arrays, so that names cost what their letters cost."""
+"""Checks of feature names, and strings packed into two arrays to save memory."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None, *, of: str = "") -> None:
-    """Refuse feature names of a table that come twice: results and fixed features go by them.
+    """Raise ``ValueError`` if a feature name occurs twice, because results and fixed features refer to names.
 
-    ``columns`` are the places of the names in the table, where those are not 0, 1, 2, … The message begins with ``of``.
+    ``columns`` holds the positions of the names in the table, by default 0, 1, 2, …. The message begins with ``of``.
     """
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for j, name in zip(range(len(names)) if columns is None else columns, names, strict=True):
-        if name in places:
-            raise ValueError(f"{of}columns {places[name]} and {j} are both called {name!r}. Rename one of them, or drop it.")
-        places[name] = j
+        if name in positions:
+            raise ValueError(f"{of}columns {positions[name]} and {j} are both named {name!r}. Rename or drop one of them.")
+        positions[name] = j
 
 
 def check_names(names: NamesLike, n_features: int) -> Sequence[str]:
-    """Names of features, given by the user or returned by a function: text, one per feature, none of them twice."""
+    """Return the given feature names, or those a function returns, after checking type, number and uniqueness."""
     given: Any = names() if callable(names) else names
     if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
-        raise ValueError(f"feature_names must be a list of names, one for each of the {n_features} features.")
+        raise ValueError(f"feature_names must be a list with one name per feature ({n_features} features).")
     if len(given) != n_features:
         raise ValueError(f"feature_names has {len(given)} names, but X has {n_features} features.")
     if isinstance(given, PackedStrings):
@@ -36,20 +36,20 @@ def check_names(names: NamesLike, n_features: int) -> Sequence[str]:
     found = list(given)
     wrong = next((name for name in found if not isinstance(name, str)), None)
     if wrong is not None:
-        raise ValueError(f"feature_names must be text, but {wrong!r} is of type {type(wrong).__name__}.")
-    found = [str(name) for name in found]  # not NumPy's
+        raise ValueError(f"feature_names must be strings, but {wrong!r} is of type {type(wrong).__name__}.")
+    found = [str(name) for name in found]  # converts numpy.str_ to str
     if len(set(found)) < len(found):
         refuse_repeated(found, of="feature_names: ")
     return found
 
 
 class PackedStrings(Sequence[str]):
-    """Strings held as UTF-8 bytes and offsets; each becomes a Python string when it is asked for.
+    """Strings held as UTF-8 bytes and offsets, decoded on access.
 
     Parameters
     ----------
     letters : ndarray of uint8
-        The UTF-8 bytes of all strings, one after the other.
+        Concatenated UTF-8 bytes of all strings.
     offsets : ndarray of int64 of shape (n + 1,)
         String ``i`` is ``letters[offsets[i]:offsets[i + 1]]``.
 
@@ -67,7 +67,7 @@ class PackedStrings(Sequence[str]):
 
     @classmethod
     def pack(cls, strings: Iterable[Any]) -> PackedStrings:
-        """Pack strings (or what ``str`` makes of other things)."""
+        """Pack strings. Other objects are converted by ``str``."""
         if isinstance(strings, PackedStrings):
             return strings
         encoded = [str(string).encode("utf-8", "surrogateescape") for string in strings]
@@ -77,7 +77,7 @@ class PackedStrings(Sequence[str]):
 
     @classmethod
     def join(cls, parts: Sequence[PackedStrings]) -> PackedStrings:
-        """The strings of all parts, one after the other."""
+        """Concatenate the strings of all parts."""
         letters = np.concatenate([np.empty(0, dtype=np.uint8), *(part.letters for part in parts)])
         lengths = np.concatenate([np.zeros(1, dtype=np.int64), *(np.diff(part.offsets) for part in parts)])
         return cls(letters, np.cumsum(lengths))
@@ -94,7 +94,7 @@ class PackedStrings(Sequence[str]):
             return [self[i] for i in range(*index.indices(len(self)))]
         i = int(index)
         if not -len(self) <= i < len(self):
-            raise IndexError(f"string {i} of {len(self)}")
+            raise IndexError(f"Index {i} is out of range for {len(self)} strings.")
         i %= len(self)
         return self.letters[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8", "surrogateescape")
 

@@ -1,4 +1,4 @@
-"""The two doors for files: ``open_features`` into memory (or a map), ``convert`` into a store."""
+"""Opening data files (``open_features``) and converting them to stores (``convert``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from coterie.data.memory import DenseSource, as_source
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.collect import Collect, read_into_memory
-from coterie.data.readers.columns import places_of
+from coterie.data.readers.columns import column_positions
 from coterie.data.readers.formats import FORMATS, describe_tables, detect_format, resolve
 from coterie.data.readers.h5ad import from_anndata, is_anndata
 from coterie.data.readers.reader import Progress, Reader, labels_in_file
@@ -31,9 +31,9 @@ from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 if TYPE_CHECKING:
     from coterie.inputs.types import AnnDataLike
 
-# Labels: a column by name or position, a key, or a text file; False for none.
+# Labels: a column by name or position, a key, or a text file; False for no labels.
 LabelLike: TypeAlias = "str | int | os.PathLike[str] | None"
-# Columns by name or position; text may have several names with commas between.
+# Columns by name or position. A string may hold several names separated by commas.
 ColumnsLike: TypeAlias = "str | int | Sequence[str | int] | None"
 
 
@@ -47,31 +47,33 @@ def open_features(
     impute: str | None = None,
     **options: Any,
 ) -> Dataset:
-    """Open a data file of any format that Coterie knows.
+    """Open a data file of any supported format.
 
-    The format is found by the content of the file, then by its name. A store is opened by memory map; any other file
-    is read into memory, by feature, in the smallest type that holds its values exactly (text) or in its own type.
+    The format is detected from the content of the file, then from its name. A store is memory-mapped. Any other file is read
+    into memory by feature. Values of text files have the smallest type that holds them exactly; other values keep their type.
 
     Parameters
     ----------
     path : path-like or AnnData
-        A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), the
-        folder of a store, the address of one that fsspec knows (``s3://bucket/x.store``), whose bytes are fetched, or an
-        AnnData object, which has the options of an .h5ad file and is not copied.
+        One of the following:
+
+        - a file in one of the formats of ``coterie.data.FORMATS``; text may be compressed with gzip, bzip2 or xz;
+        - the folder of a store, or its URL (``s3://bucket/x.store``), which is read through fsspec;
+        - an AnnData object, which is not copied and has the options of an .h5ad file.
     label : str, int or False, optional
-        Where the labels are: in a format with a place for them the name or position of a column, or a key; in any other, and
-        for a store, a text file with one label a line. False: no labels.
+        Labels. In a format that holds labels, the name or position of a column, or a key. In any other format, and for a
+        store, a text file with one label per line. False: no labels.
     format : str, optional
-        A name in ``coterie.data.FORMATS``, or ``"store"``, where the content leaves a doubt.
+        A name in ``coterie.data.FORMATS``, or ``"store"``. Required if the format cannot be detected.
     drop : str, int or list of them, optional
-        Features (columns of a table) to leave out, by name or position. Text may have several names with commas between.
+        Features (columns of a table) to omit, by name or position. A string may hold several names separated by commas.
     keep_numeric : bool, default=False
-        Whether to leave out the columns of a table that hold something other than numbers, or True and False (which are read
-        as 1 and 0), instead of refusing them. ``dataset.notes`` says which.
+        Whether to omit the columns of a table that are neither numeric nor boolean, instead of raising an error. Booleans are
+        read as 1 and 0. The omitted columns are listed in ``dataset.notes``.
     impute : {"median", "mean", "most_frequent"}, optional
-        What to fill missing values of dense features with; see :func:`coterie.imputed`. By default they are NaN.
+        Replacement of missing values of dense features; see :func:`coterie.imputed`. By default they are NaN.
     **options
-        Options of the format, see Notes.
+        Options of the format; see Notes.
 
     Returns
     -------
@@ -80,13 +82,13 @@ def open_features(
 
     See Also
     --------
-    convert : Make a store of a file that is large, or will be opened often.
+    convert : Convert a file that is large, or is opened often, to a store.
 
     Notes
     -----
-    The options of a format are the parameters of its reader: ``help(FORMATS["csv"].load())`` describes them, and what
-    ``label`` stands for. docs/reference/store.md has all of them in one table. Every format but a store also takes
-    ``feature_names``, a sequence or a text file with one name a line.
+    The options of a format are the parameters of its reader. ``help(FORMATS["csv"].load())`` describes them and the meaning
+    of ``label``. docs/reference/store.md lists all of them in one table. Every format except a store also accepts
+    ``feature_names``, a sequence or a text file with one name per line.
 
     Examples
     --------
@@ -104,16 +106,18 @@ def open_features(
         raise ValueError(f"impute={impute!r} must be one of {', '.join(STRATEGIES)}.")
     if is_anndata(path):
         if format not in (None, "h5ad"):
-            raise ValueError(f"format={format!r} does not go with an AnnData object; leave it out.")
-        return _changed(from_anndata(path, label=label, **options), drop, impute)
+            raise ValueError(f"format={format!r} does not apply to an AnnData object. Omit it.")
+        return _drop_and_impute(from_anndata(path, label=label, **options), drop, impute)
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path is a {type(path).__name__}; a file, the folder or address of a store, or AnnData is needed.")
+        raise TypeError(
+            f"path must be a file, the folder or URL of a store, or an AnnData object, but is of type {type(path).__name__}."
+        )
     if is_address(path):
         return _open_store(path, label, options)
-    path, format = _settled(path, format)
+    path, format = _resolve_format(path, format)
     if format == "store":
         if drop is not None:
-            raise ValueError("drop: a store is opened as it is; leave features out when it is made (convert with drop=).")
+            raise ValueError("drop does not apply to a store. Omit features when the store is created (convert with drop=).")
         return _open_store(path, label, options)
     in_table = FORMATS[format].table
     if in_table:
@@ -126,10 +130,10 @@ def open_features(
     dataset = Dataset(
         source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info, reader.covariates
     )
-    return _changed(dataset, None if in_table else drop, impute)
+    return _drop_and_impute(dataset, None if in_table else drop, impute)
 
 
-def _changed(dataset: Dataset, drop: ColumnsLike, impute: str | None) -> Dataset:
+def _drop_and_impute(dataset: Dataset, drop: ColumnsLike, impute: str | None) -> Dataset:
     if drop is not None:
         dataset = without_features(dataset, drop)
     return dataset if impute is None else imputed_dataset(dataset, impute)
@@ -153,24 +157,26 @@ def convert(
     Parameters
     ----------
     src : path-like
-        The file, as for :func:`open_features`.
+        Data file, as for :func:`open_features`.
     store : path-like
-        The folder to make, in a folder that exists.
+        Folder of the new store. Its parent folder must exist.
     label, format, drop, keep_numeric, **options
-        As for :func:`open_features`; ``drop`` and ``keep_numeric`` for tables. A store has no gaps: fill them beforehand.
+        As for :func:`open_features`; ``drop`` and ``keep_numeric`` apply to tables only. A store cannot hold missing values,
+        so they must be imputed first.
     overwrite : bool, default=False
-        Whether a store of that name may be replaced; it stays whole until the new one is.
+        Whether an existing store may be replaced. The old store remains valid until the new one is complete.
     memory_limit : int, optional
-        Bytes to use at most, besides 40 for each feature and some 100 MB; a file that needs more is refused. By default 1 GiB
-        for what is read in blocks, and the memory that is free for a file whose format must be read whole
-        (docs/reference/store.md says which) and for a single line or feature.
+        Maximum memory in bytes, in addition to 40 bytes per feature and about 100 MB. Files that require more are rejected.
+        By default 1 GiB for data that are read in blocks. For a single line or feature, and for a format that must be read
+        as a whole (see docs/reference/store.md), the free memory.
     progress : callable, optional
-        Called with (done, total, what): bytes, samples or features done, all of them (or None), and what is going on.
+        Called with (done, total, what): the number of bytes, samples or features done, their total (or None), and a
+        description of the current step.
 
     Returns
     -------
     store : Path
-        The store, for :func:`open_features` or :func:`open_store`.
+        Path of the store, for :func:`open_features` or :func:`open_store`.
 
     Examples
     --------
@@ -203,14 +209,14 @@ def convert_with(
     progress: Progress | None = None,
     **options: Any,
 ) -> Path:
-    """A store as :func:`convert` makes it, of samples that somebody else may ``collect``."""
-    path, format = _settled(src, format)
+    """Convert a file as :func:`convert` does, with a function that collects the samples (None: in this process)."""
+    path, format = _resolve_format(src, format)
     if format == "store":
-        raise DataFileError("it is a store already.", path)
+        raise DataFileError("this is a store already.", path)
     if FORMATS[format].table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     elif drop is not None:
-        raise DataFileError(f"drop leaves out columns of tables ({describe_tables()}) when a store is made.", path)
+        raise DataFileError(f"drop applies only to tables ({describe_tables()}) when converting to a store.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
         reader = _reader(path, format, label, options)
@@ -221,52 +227,54 @@ def convert_with(
 
 
 def without_features(dataset: Dataset, drop: ColumnsLike) -> Dataset:
-    """The data without some features, given by name or position."""
+    """Return the data without some features, given by name or position."""
     source = dataset.source
     names = None if source.feature_names is None else list(source.feature_names)
     try:
-        dropped = places_of(drop, names, source.shape[1], "drop")
+        dropped = column_positions(drop, names, source.shape[1], "drop")
     except ValueError as error:
         raise DataFileError(str(error), dataset.path) from error
     kept = np.setdiff1d(np.arange(source.shape[1]), dropped)
     if not len(kept):
-        raise DataFileError("no feature is left.", dataset.path)
-    left = as_source(source.columns(kept), None if names is None else PackedStrings.pack(names[j] for j in kept))
+        raise DataFileError("drop removes all features. Keep at least one.", dataset.path)
+    remaining = as_source(source.columns(kept), None if names is None else PackedStrings.pack(names[j] for j in kept))
     info = {
         key: PackedStrings.pack(values[int(j)] for j in kept) if isinstance(values, PackedStrings) else values[kept]
         for key, values in dataset.feature_info.items()
     }
-    return replace(dataset, source=left, feature_info=info)
+    return replace(dataset, source=remaining, feature_info=info)
 
 
 def imputed_dataset(dataset: Dataset, strategy: str) -> Dataset:
-    """The data with missing values filled."""
+    """Return the data with imputed missing values."""
     source = dataset.source
     if not isinstance(source, DenseSource):
         if source.is_sparse:
-            raise DataFileError("impute fills dense features; in sparse data what is not there is zero.", dataset.path)
-        return dataset  # a store, which has no gaps
+            message = "impute applies only to dense features. In sparse data, entries that are not stored are zero."
+            raise DataFileError(message, dataset.path)
+        return dataset  # a store, which holds no missing values
     try:
         return replace(dataset, source=ImputedSource(source.array, strategy, source.feature_names))
     except ValueError as error:
         raise DataFileError(str(error), dataset.path) from error
 
 
-def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
+def _resolve_format(path: PathLike, format: str | None) -> tuple[Path, str]:
     if format is not None and format != "store" and format not in FORMATS:
         raise ValueError(f"format={format!r} must be one of store, {', '.join(FORMATS)}.")
-    settled = resolve(Path(path))
-    if not settled.exists():
-        raise FileNotFoundError(2, "there is no such file", os.fspath(path))
-    if format != "store" and not settled.is_dir():
-        check_regular(settled)
+    file = resolve(Path(path))
+    if not file.exists():
+        raise FileNotFoundError(2, "No such file", os.fspath(path))
+    if format != "store" and not file.is_dir():
+        check_regular(file)
     if format is not None:
-        return settled, format
-    if not settled.is_dir():
-        return settled, detect_format(settled)
-    if not is_store(settled):
-        raise DataFileError("it is a folder without header.json, so not a Coterie store. Give a data file or a store.", path)
-    return settled, "store"
+        return file, format
+    if not file.is_dir():
+        return file, detect_format(file)
+    if not is_store(file):
+        message = "this folder has no header.json, so it is not a Coterie store. Pass a data file or a store."
+        raise DataFileError(message, path)
+    return file, "store"
 
 
 def open_store_with(
@@ -277,15 +285,16 @@ def open_store_with(
     format: str | None = None,
     **options: Any,
 ) -> Dataset:
-    """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
+    """Open a store as :func:`open_features` does, with the source that ``place(store)`` returns instead of its own."""
     check_store(path, format)
     return _open_store(path, label, options, place)
 
 
 def check_store(path: PathLike, format: str | None = None) -> None:
-    """Refuse what is no store where workers are to read it in parts."""
+    """Raise ``DataFileError`` if a path is not a store, which Dask workers require."""
     if format not in (None, "store") or not (is_address(path) or is_store(path)):
-        raise DataFileError(f"it is no store, which workers can read in parts: coterie convert {path} x.store", path)
+        message = f"this is not a store. Workers can only read stores. Convert it: coterie convert {path} x.store"
+        raise DataFileError(message, path)
 
 
 def _open_store(
@@ -293,50 +302,50 @@ def _open_store(
 ) -> Dataset:
     file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
-        raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
+        raise TypeError(f"{next(iter(options))!r} does not apply to a store. Pass it to convert instead.")
     store = open_store(path)
     y = None if label is False else store.y
     if label is not None and label is not False:
         y = labels_in_file(label, Path(path))
         if len(y) != store.shape[0]:
-            raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", str(label))
+            raise DataFileError(f"the file has {len(y)} labels, but {path} has {store.shape[0]} samples.", str(label))
     covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
     source = store.source if place is None else place(store)
     return Dataset(source, y, store.sample_names, "store", store.path, store.notes, store.feature_info, covariates)
 
 
 def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> Covariates:
-    """Covariates from a file for the samples of a store, whose names are IID or FID:IID."""
+    """Read the covariates of the samples of a store, whose names are IID or FID:IID."""
     if store.sample_names is None:
-        raise DataFileError("its samples have no names, so covariates cannot be matched with them.", path)
+        raise DataFileError("covariates cannot be matched, because the samples of the store have no names.", path)
     known = read_covariate_file(file, names)
     samples = {**{iid: (fid, iid) for fid, iid in known.rows}, **{f"{fid}:{iid}": (fid, iid) for fid, iid in known.rows}}
-    texts, absent = known.of([samples.get(name, ("", name)) for name in store.sample_names])
+    texts, absent = known.select([samples.get(name, ("", name)) for name in store.sample_names])
     if absent.any():
         without = [store.sample_names[i] for i in np.flatnonzero(absent)[:5].tolist()]
         raise DataFileError(
-            f"{int(absent.sum())} of the {len(absent)} samples of {path} have no covariates, or not all of them: "
+            f"covariates are missing for {int(absent.sum())} of the {len(absent)} samples of {path}: "
             f"{', '.join(without)}{', …' if absent.sum() > 5 else ''}. Complete them, or convert the original data with this "
-            "file, which leaves those samples out.",
+            "file, which drops those samples.",
             known.path,
         )
-    return known.parsed(texts)
+    return known.parse(texts)
 
 
 def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) -> Reader:
-    """The reader of a file, with labels and names of other files attached."""
-    kind, takes = FORMATS[format].load(), FORMATS[format].options()
+    """Return the reader of a file, with labels and names from other files."""
+    kind, accepted = FORMATS[format].load(), FORMATS[format].options()
     feature_names = options.pop("feature_names", None)
-    unknown = [key for key in options if key not in takes]
+    unknown = [key for key in options if key not in accepted]
     if unknown:
         if unknown[0] in ("covariates", "covariate_names"):
             raise TypeError(
-                f"Files of covariates go with PLINK data (.bed), or a store of them, not with the format {format!r}. In "
-                "Python, fit(X, y, covariates=...) takes them for any data."
+                f"Covariate files are supported for PLINK data (.bed) and stores, not for the format {format!r}. In "
+                "Python, pass covariates to fit(X, y, covariates=...)."
             )
-        known = sorted({*takes, "feature_names"} - {"label"})
-        raise TypeError(f"{unknown[0]!r} is not an option of the format {format!r}; its options are {', '.join(known)}.")
-    if "label" in takes:
+        known = sorted({*accepted, "feature_names"} - {"label"})
+        raise TypeError(f"{unknown[0]!r} is not an option of the format {format!r}. Its options are {', '.join(known)}.")
+    if "label" in accepted:
         reader = kind(path, label=label, **options)
     else:
         reader = kind(path, **options)
@@ -349,7 +358,7 @@ def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) 
 
 
 def _names(names: Any) -> PackedStrings:
-    """Names given as a sequence, or as a file with one a line."""
+    """Return names given as a sequence, or as a file with one name per line."""
     if isinstance(names, (str, os.PathLike)):
         return PackedStrings.pack(read_lines(Path(names)))
     return PackedStrings.pack(names)

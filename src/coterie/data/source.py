@@ -1,4 +1,4 @@
-"""The protocol through which every algorithm of Coterie sees its features, and a pass over all of them."""
+"""The protocol through which every algorithm reads its features, and passes over all features."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = "np.ndarray | sparse.csc_array"
 
-# Columns of a block in a pass, about 16 MB of float64 for 2,000 samples; and entries of one, which bounds long columns.
+# Maximum number of columns per block (about 16 MB of float64 for 2,000 samples), and of entries, which limits long columns.
 _BLOCK_FEATURES = 1024
 _BLOCK_ENTRIES = 1 << 24
-# Blocks that few columns are divided into, so that every thread has some, and columns that a block is worth.
-_CHUNKS, _FEWEST = 16, 32
-# Scales that floating point carries through every computation: scores are products of values with C and weights, and they are
-# squared. Larger features are refused; what varies less counts as constant.
+# Few columns are divided into this many blocks, so that every thread gets work, but into blocks of at least this many columns.
+_N_BLOCKS, _MIN_BLOCK_FEATURES = 16, 32
+# Range of norms for which no computation over- or underflows: scores are products of values with C and weights, and they are
+# squared. Larger features are rejected; features that vary less count as constant.
 LARGEST_NORM, SMALLEST_NORM = 1e75, 1e-75
-# A mean of more standard deviations than this is far: products with the feature, less the mean's part, lose half their digits.
+# A mean of more standard deviations than this is "far": centring after a product with the feature loses half the digits.
 FAR = 1e4
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What one pass over the features tells about each of them.
+    """Mean and norm of each feature, from one pass.
 
     Attributes
     ----------
     mean : ndarray of shape (n_features,)
         Weighted mean.
     norm : ndarray of shape (n_features,)
-        Norm of the centred feature, ``sqrt(sum_i w_i (x_i - mean)^2)``; exactly 0 for a constant one, and where it would be
+        Norm of the centred feature, ``sqrt(sum_i w_i (x_i - mean)^2)``. Exactly 0 for a constant feature, and if it would be
         below 1e-75.
     total_weight : float
         Sum of the sample weights (the number of samples without weights).
@@ -66,38 +66,37 @@ class Moments:
 
     @property
     def far_mean(self) -> np.ndarray:
-        """The mean of each feature that varies by less than 1e-4 of it; 0 for all others, and for constant ones.
+        """Mean of each feature whose standard deviation is below 1e-4 of it; 0 for all others and constant ones.
 
-        Without sample weights, a feature with a zero has a mean of at most sqrt(n_samples) standard deviations. So a sparse
-        column with such a mean has no zeros, and the mean can be subtracted from what it stores.
+        Without sample weights, the mean of a feature with a zero is at most sqrt(n_samples) standard deviations. So a sparse
+        column with such a mean has no zeros, and the mean can be subtracted from its stored values.
         """
         return np.where(self.is_far(slice(None)), self.mean, 0.0)
 
     def is_far(self, features: np.ndarray | slice) -> np.ndarray:
-        """Which of some features have a mean that is far above what varies; see :attr:`far_mean`."""
+        """Return a mask of the features whose mean is far above their variation; see :attr:`far_mean`."""
         norm, mean = self.norm[features], self.mean[features]
         limit = max(FAR, float(np.sqrt(self.total_weight)))
         return (norm > 0.0) & (np.abs(mean) * np.sqrt(self.total_weight) > limit * norm)
 
     def require_variation(self) -> None:
-        """Raise a ``ValueError`` if all features are constant."""
+        """Raise ``ValueError`` if all features are constant."""
         if not self.n_varying:
             raise ValueError(
-                "All features of X are constant (or vary by less than 1e-75), so there is nothing to select. Check that X "
-                "holds the right columns."
+                "All features of X are constant (or vary by less than 1e-75). Check that X holds the right columns."
             )
 
 
 @dataclass(frozen=True)
 class Exemplar:
-    r"""Scores of all features with one vector, which the angle bound compares.
+    r"""Scores of all features with one vector, used by the angle bound.
 
     Attributes
     ----------
     scores : ndarray of shape (n_features,)
         :math:`f_j'\tilde\alpha`.
     shift : float
-        What the mean is multiplied by to centre the scores: 0 when they are centred already, else
+        Factor of the mean that is subtracted to centre the scores: 0 if they are centred already, else
         the sum of :math:`\tilde\alpha`.
     norm : float
         Norm of the centred exemplar :math:`\tilde\alpha / \omega` in the weighted inner product.
@@ -110,22 +109,22 @@ class Exemplar:
 
 @dataclass(frozen=True)
 class StrongQuery:
-    """What :meth:`FeatureSource.strong_products` is asked for.
+    """Parameters of :meth:`FeatureSource.strong_products`.
 
     Attributes
     ----------
     columns : ndarray or CSC array of shape (n_samples, k)
-        For dense sources the weighted and centred columns; for sparse sources the weighted ones.
+        Weighted columns, which are also centred for dense sources.
     means, limits : ndarray of shape (k,)
-        Means of the columns, and the \\|product\\| over the feature's norm to reach.
+        Means of the columns, and the smallest strong \\|product\\|, divided by the feature's norm.
     fewest : ndarray of shape (k,)
-        Nonzeros that a feature needs for a strong product (sparse sources).
+        Minimum number of nonzeros of a feature with a strong product (sparse sources).
     exemplar : Exemplar or None
         Scores for the angle bound.
     lowest, highest : ndarray of shape (k,)
-        \\|correlation\\| with the exemplar that a feature must have for a strong product.
+        Range of \\|correlation\\| with the exemplar that a strong product requires.
     tail_bound : bool
-        Whether a feature may be given up early, by a bound that is only right for equal sample weights.
+        Whether a feature may be rejected early, by a bound that holds for equal sample weights only.
     """
 
     columns: Columns
@@ -139,7 +138,7 @@ class StrongQuery:
 
 
 class StrongPairs(NamedTuple):
-    """Pairs of a feature and a column with a strong product, and what finding them took."""
+    """Pairs of a feature and a column with a strong product, and the work done to find them."""
 
     feature: np.ndarray
     position: np.ndarray
@@ -153,34 +152,34 @@ class FeatureSource(Protocol):
     """A matrix of samples by features that is read feature by feature.
 
     Implementations are views: they hold no copy of the data. All methods are pure and may be called from several threads.
-    ``n_threads`` never changes a result. A subclass inherits what holds for features that are all in this process.
+    ``n_threads`` never changes a result. The methods implemented here are for features that are all in this process.
 
     Attributes
     ----------
     annotations : mapping of str to sequence of length n_features
-        Columns about the features, such as the chromosome of a SNP; see :func:`annotated`. No algorithm reads them.
+        Annotations of the features, such as the chromosome of a SNP; see :func:`annotated`. Algorithms do not use them.
     """
 
     annotations: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of samples, number of features."""
+        """Number of samples and number of features."""
         ...
 
     @property
     def is_sparse(self) -> bool:
-        """Whether columns come as CSC (else as an F-ordered array)."""
+        """Whether columns are returned as CSC (else as an F-ordered array)."""
         ...
 
     @property
     def first_feature(self) -> int:
-        """What the first feature is in the whole matrix, for a source over a part of it; else 0."""
+        """Index of the first feature in the whole matrix, for a source over a part of it; else 0."""
         return 0
 
     @property
     def feature_names(self) -> Sequence[str] | None:
-        """Names of the features, or None; never made up."""
+        """Names of the features, or None. Names are never generated."""
         return None
 
     @property
@@ -190,22 +189,22 @@ class FeatureSource(Protocol):
 
     @property
     def n_workers(self) -> int | None:
-        """Number of workers that have the features open; None for features in this process."""
+        """Number of workers that hold the features; None for features in this process."""
         return None
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        """Mean and norm of all features in one pass.
+        """Return mean and norm of all features, from one pass.
 
-        Raises ``ValueError`` that says how many values are NaN or infinite and where the first is.
+        Raises ``ValueError`` with the number of NaN and infinite values and the place of the first.
         """
         ...
 
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
-        """Moments for each of many sample weights, of values that are known to be finite.
+        """Return the moments for each of many sample weights. The values must be known to be finite.
 
-        Dense features are read once for all weights, by BLAS, about their common mean; the result agrees with
-        :meth:`moments` to about twelve digits, and features that are constant where the weight is have a norm of exactly 0.
-        Sparse features are read once for some dozens of weights, with the bits of :meth:`moments`.
+        Dense features are read once for all weights, by BLAS, and centred at their unweighted mean. The result agrees with
+        :meth:`moments` to about twelve digits. The norm of a feature that is constant on the samples of positive weight is
+        exactly 0. Sparse features are read once per some dozens of weights, with results identical to :meth:`moments`.
         """
         ...
 
@@ -218,53 +217,54 @@ class FeatureSource(Protocol):
         out: np.ndarray | None = None,
         n_threads: int = 1,
     ) -> np.ndarray:
-        """``(X - 1 centre')' vectors`` for vectors of shape (n_samples, k), in one pass.
+        """Return ``(X - 1 centre')' vectors`` for vectors of shape (n_samples, k), from one pass.
 
-        ``features`` restricts the product to some features, in that order. ``out`` is an array of the result's shape to reuse.
+        ``features`` restricts the product to some features, in that order. ``out`` is an optional array for the result.
         """
         ...
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
-        """Large products of the centred features with a few columns, without a table of all products.
+        """Return large products of the centred features with a few columns, without storing all products.
 
-        ``moments`` are those of the source (with the query's sample weights).
+        ``moments`` holds the moments of the source, with the sample weights of the query.
         """
         ...
 
     def top(self, query: TopQuery) -> Top:
-        """The features with the best scores for a residual, from the top, as far down as requested."""
+        """Return the features with the highest scores for a residual, computed as far down as requested."""
         from coterie.data.top import LayeredTop
 
         return LayeredTop(query)
 
-    def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> SharedBest:
-        """The same for many residuals of some views of this source, by one pass for all."""
+    def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> SharedTopProtocol:
+        """Return an object that finds the best features for many residuals of these views in one pass."""
         from coterie.data.top import SharedTop
 
         return SharedTop(views, n_threads)
 
     def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
-        """Call ``function(block, *arguments)`` where the features are, and collect the answers in order of the features.
+        """Call ``function(block, *arguments)`` where the features are, and return the results in feature order.
 
-        ``block`` is a view of some features that lie together (or, for None, a source over them): all of them for a source in
-        memory, those of one part for one on many machines. There the number of its first feature is
-        ``block.source.first_feature``. The function must be pure, and one that other processes can import. An argument may be
-        what :meth:`map_features` has returned, or an array of moments: the function gets the part that belongs to the block.
+        ``block`` is a view of contiguous features (or, if ``view`` is None, a source over them): all features for a source in
+        memory, those of one part for a source on many machines. The index of its first feature is
+        ``block.source.first_feature``. The function must be pure and importable by other processes. An argument may be a
+        result of :meth:`map_features` or an array of moments: the function receives the part that belongs to the block.
         """
         return [function(self if view is None else view, *arguments)]
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-        """The same for a function that returns an array (or several) with one entry per feature; it stays with the features.
+        """Call a function that returns one or several arrays with one entry per feature, and keep them with the features.
 
-        The result is indexed by features like an array; for a source in memory it is one.
+        The call is as in :meth:`map_blocks`. The result is indexed by features like an array. For a source in memory, it is an
+        array.
         """
         return function(view, *arguments)
 
     def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Any:
-        """The value of ``function(source, *arguments)``, as an argument of tasks: see :meth:`map_tasks`.
+        """Return ``function(source, *arguments)`` as an argument of tasks; see :meth:`map_tasks`.
 
-        On a cluster it is a recipe, by which each worker makes the value once. A worker keeps no more than one value that is
-        ``large``, that is, may take as much memory as the features.
+        On a cluster, the result is a deferred call that each worker evaluates once. A ``large`` value may take as much memory
+        as the features, so a worker keeps only one of them.
         """
         return function(self, *arguments)
 
@@ -277,12 +277,12 @@ class FeatureSource(Protocol):
         n_threads: int = 1,
         on_answer: Callable[[int, Any], None] | None = None,
     ) -> list[Any]:
-        """Answers of ``function(source, *task)`` for all tasks, in order, where ``source`` has *all* features.
+        """Return ``function(source, *task)`` for all tasks, in order, where ``source`` has *all* features.
 
         The tasks run on threads of this process, or on the workers of a cluster, each of which opens the whole store. The
-        function must be pure, and one that other processes can import. Arguments may be moments of this source and values of
-        :meth:`prepare`. ``what`` says in error messages what the answers are, and ``on_answer(position, answer)`` is called
-        with each answer as it comes, possibly from several threads.
+        function must be pure and importable by other processes. Arguments may be moments of this source and values of
+        :meth:`prepare`. ``what`` describes the results in error messages. ``on_answer(position, answer)`` is called with each
+        result when it is available, possibly from several threads.
         """
         answers: list[Any] = [None] * len(tasks)
 
@@ -292,7 +292,7 @@ class FeatureSource(Protocol):
                 if on_answer is not None:
                     on_answer(place, answers[place])
 
-        with one_blas_thread():  # the tasks take the threads
+        with one_blas_thread():  # the threads run tasks
             run_chunks(run, range(len(tasks) + 1), n_threads)
         return answers
 
@@ -301,25 +301,25 @@ class FeatureSource(Protocol):
         return n_threads
 
     def spread(self, features: np.ndarray, values: np.ndarray) -> Any:
-        """An array with one entry per feature: the values of some features (rising), and 0 for all others."""
+        """Return an array with one entry per feature: values at some features (in ascending order), 0 elsewhere."""
         result: np.ndarray = np.zeros(self.shape[1], dtype=values.dtype)
         result[features] = values
         return result
 
     def prefetch(self, features: np.ndarray) -> None:
-        """These columns will be needed soon, in several steps; where they are far away, they come together."""
+        """Fetch columns that are about to be read in several steps, if they are remote, in one request."""
         ...
 
     def columns(self, features: np.ndarray) -> Columns:
-        """Some columns in their own value type, as CSC or in F order."""
+        """Return some columns in their own value type, as CSC or in F order."""
         ...
 
     def block(self, start: int, stop: int) -> Columns:
-        """The columns ``start <= j < stop`` in their own value type, as CSC or in F order; a view where possible."""
+        """Return the columns ``start <= j < stop`` as :meth:`columns` does; a view if possible."""
         ...
 
     def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
-        """All columns in contiguous blocks of at most ``n_features``: (first feature, columns)."""
+        """Yield all columns in contiguous blocks of at most ``n_features``, as (first feature, columns)."""
         for start in range(0, self.shape[1], n_features):
             yield start, self.block(start, min(start + n_features, self.shape[1]))
 
@@ -327,21 +327,21 @@ class FeatureSource(Protocol):
 Source = TypeVar("Source", bound=FeatureSource)
 
 
-class SharedBest(Protocol):
-    """The best features for many residuals."""
+class SharedTopProtocol(Protocol):
+    """Search for the best features of many residuals in shared passes."""
 
     @property
     def n_passes(self) -> float:
-        """How often the features were read."""
+        """Number of passes over the features."""
         ...
 
     def best(self, queries: Sequence[TopQuery]) -> Sequence[Top]:
-        """The best features of each query, in one pass."""
+        """Return the best features of each query, from one pass."""
         ...
 
 
 def shifted(columns: Columns, shift: np.ndarray) -> Columns:
-    """Columns less a number each, in float64; of sparse ones only the stored values are changed."""
+    """Return float64 columns with one number per column subtracted; in sparse columns, from stored values only."""
     if isinstance(columns, np.ndarray):
         return columns.astype(np.float64) - shift
     values = columns.data.astype(np.float64) - np.repeat(shift, np.diff(columns.indptr))
@@ -349,40 +349,41 @@ def shifted(columns: Columns, shift: np.ndarray) -> Columns:
 
 
 def block_size(n_samples: int) -> int:
-    """Dense columns of a block."""
+    """Return the number of dense columns per block."""
     return max(1, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // max(n_samples, 1)))
 
 
 def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_threads: int) -> None:
     """Call ``task(first feature, columns)`` for all blocks of columns, on ``n_threads`` threads.
 
-    A task writes what it finds about each column to the column's own place, so that neither threads nor
-    the size of the blocks can change a result.
+    A task writes its result for each column to a separate location, so neither the number of threads nor
+    the size of the blocks changes a result.
     """
     n_samples, n_features = source.shape
     size = block_size(n_samples)
     if source.is_sparse:
-        size = max(size, n_features // (16 * n_threads) + 1)  # views cost nothing
+        size = max(size, n_features // (16 * n_threads) + 1)  # blocks are views, so their size is not limited
     else:
-        size = min(size, max(_FEWEST, -(-n_features // _CHUNKS)))  # whatever the threads: BLAS may round by the width
+        # Independent of the number of threads, because rounding in BLAS may depend on the width of a block.
+        size = min(size, max(_MIN_BLOCK_FEATURES, -(-n_features // _N_BLOCKS)))
     bounds = [*range(0, n_features, size), n_features]
     run_chunks(lambda start, stop: task(start, source.block(start, stop)), bounds, n_threads)
 
 
 def annotated(source: Source, columns: Mapping[str, Any]) -> Source:
-    """The source with columns about its features, beside those that it has.
+    """Return a source with additional annotations of its features.
 
     Parameters
     ----------
     source : FeatureSource
-        The features; what is returned shares their values.
+        Features. The result shares their values.
     columns : mapping of str to sequence of length n_features
-        Arrays, packed strings, columns of a frame: whatever ``column[j]`` works on.
+        Arrays, packed strings, data frame columns, or any other object that supports ``column[j]``.
 
     Returns
     -------
     source : FeatureSource
-        The same one where there are no columns.
+        A shallow copy of ``source``; ``source`` itself if ``columns`` is empty.
 
     Examples
     --------

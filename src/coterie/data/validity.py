@@ -1,4 +1,4 @@
-"""What kernels cannot compute with: sparse indices out of range, and values that are NaN, infinite or too large."""
+"""Checks of kernel input: sparse indices out of range, and values that are NaN, infinite or too large."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from coterie._numba import read_only, run_evenly, thread_count
 from coterie.data.source import LARGEST_NORM, FeatureSource
 from coterie.kernels.transposition import first_bad_column
 
-# Numbers that are looked at a time; the array may be larger than memory likes.
-_PIECE = 1 << 22
-# Values that are looked at again at a time.
+# Offsets compared at a time. The array may be a large memory map.
+_CHUNK_VALUES = 1 << 22
+# Values read at a time to count bad values.
 _BLOCK_ENTRIES = 1 << 22
-# Features that a message names.
-_SHOWN = 8
+# Maximum number of features named in a message.
+_MAX_FEATURES_SHOWN = 8
 
 
 def canonical_csc(X: Any) -> sparse.csc_array | sparse.csc_matrix:
-    """A sparse matrix in CSC, sorted and without repeated entries, not copied where it is so already.
+    """Return a sparse matrix as CSC, sorted and without repeated entries; a canonical CSC matrix is not copied.
 
     Examples
     --------
@@ -35,19 +35,19 @@ def canonical_csc(X: Any) -> sparse.csc_array | sparse.csc_matrix:
     if X.format != "csc":
         check_structure(X)
     else:
-        _check_compressed(X)  # of the indices, the next lines think
+        _check_compressed(X)  # the indices are checked below
     matrix = X.tocsc()
-    if first_bad(matrix.indptr, matrix.indices, matrix.shape[0]) < 0:
+    if first_invalid_column(matrix.indptr, matrix.indices, matrix.shape[0]) < 0:
         return matrix
     check_structure(matrix)
     matrix = matrix.copy() if matrix is X else matrix
-    matrix.has_canonical_format = matrix.has_sorted_indices = False  # whatever it said before
+    matrix.has_canonical_format = matrix.has_sorted_indices = False  # the flags may be wrong
     matrix.sum_duplicates()
     return matrix
 
 
 def check_structure(X: Any) -> None:
-    """Raise a ``ValueError`` if a sparse matrix of SciPy's, in any format, has indices that lead out of it."""
+    """Raise ``ValueError`` if a SciPy sparse matrix of any format has indices out of range."""
     if X.format in ("csc", "csr", "bsr"):
         _check_compressed(X)
         along = 0 if X.format == "csc" else 1
@@ -55,11 +55,11 @@ def check_structure(X: Any) -> None:
         _check_range(X.indices, X.shape[along] // step, "row" if along == 0 else "column")
     elif X.format == "coo":
         if any(len(part) != len(X.data) or part.dtype.kind != "i" for part in X.coords):
-            raise _broken("its values and places are of different number or type")
+            raise _invalid_matrix("its values and coordinates differ in number, or the coordinates are not integers")
         for part, size, name in zip(X.coords, X.shape, ("row", "column"), strict=True):
             _check_range(part, size, name)
     elif X.format == "lil":
-        check_structure(X.tocsr())  # which only joins the rows
+        check_structure(X.tocsr())  # concatenates the rows without using the indices
     elif X.format == "dok":
         check_structure(X.tocoo())
 
@@ -67,33 +67,35 @@ def check_structure(X: Any) -> None:
 def _check_compressed(X: Any) -> None:
     n_parts = X.shape[1] if X.format == "csc" else X.shape[0] // (X.blocksize[0] if X.format == "bsr" else 1)
     if X.indptr.dtype.kind != "i" or X.indices.dtype.kind != "i" or X.indices.ndim != 1:
-        raise _broken("its indices are no whole numbers")
+        raise _invalid_matrix("its indices are not integers")
     if len(X.indptr) != n_parts + 1 or not is_partition(X.indptr, int(X.indptr[-1])):
-        raise _broken("its pointers (indptr) do not begin with 0 and rise")
+        raise _invalid_matrix("indptr does not start at 0 and increase")
     if X.indptr[-1] > min(len(X.indices), len(X.data)):
-        raise _broken(f"its pointers (indptr) end at {X.indptr[-1]}, but it has {min(len(X.indices), len(X.data))} entries")
+        n_entries = min(len(X.indices), len(X.data))
+        raise _invalid_matrix(f"indptr ends at {X.indptr[-1]}, but there are {n_entries} entries")
 
 
 def _check_range(indices: np.ndarray, size: int, name: str) -> None:
     if len(indices) and not 0 <= indices.min() <= indices.max() < size:
         place = int(np.argmax((indices < 0) | (indices >= size)))
-        raise _broken(f"entry {place} has the {name} {indices[place]}, but there are {size} {name}s")
+        raise _invalid_matrix(f"entry {place} has {name} index {indices[place]}, but there are {size} {name}s")
 
 
-def _broken(what: str) -> ValueError:
-    return ValueError(f"The sparse matrix X is broken: {what}. Make it anew from its values and places.")
+def _invalid_matrix(what: str) -> ValueError:
+    return ValueError(f"The sparse matrix X is invalid: {what}. Rebuild it from its values and coordinates.")
 
 
 def is_partition(starts: np.ndarray, length: int) -> bool:
-    """Whether the numbers go from 0 to ``length`` without going back."""
+    """Return True if the numbers increase (not strictly) from 0 to ``length``."""
     if len(starts) == 0 or starts[0] != 0 or starts[-1] != length:
         return False
-    pieces = (starts[begin : begin + _PIECE + 1] for begin in range(0, max(len(starts) - 1, 1), _PIECE))
-    return all(bool((part[1:] >= part[:-1]).all()) for part in pieces)  # no difference: it might not be a number of that type
+    pieces = (starts[begin : begin + _CHUNK_VALUES + 1] for begin in range(0, max(len(starts) - 1, 1), _CHUNK_VALUES))
+    # Compare instead of subtracting: a difference of unsigned or extreme values may overflow.
+    return all(bool((part[1:] >= part[:-1]).all()) for part in pieces)
 
 
-def first_bad(indptr: np.ndarray, indices: np.ndarray, n_rows: int) -> int:
-    """The first column whose rows are not sorted, different and in range, or -1; the pointers are trusted."""
+def first_invalid_column(indptr: np.ndarray, indices: np.ndarray, n_rows: int) -> int:
+    """Return the first column whose rows are not strictly increasing and in range, or -1. ``indptr`` must be valid."""
     starts, rows = read_only(indptr), read_only(indices)
     found: list[int] = []
 
@@ -108,22 +110,25 @@ def first_bad(indptr: np.ndarray, indices: np.ndarray, n_rows: int) -> int:
 
 @dataclass(frozen=True)
 class BadValues:
-    """NaN and infinite values of (a part of) a matrix; features are counted in the whole matrix. False if there are none."""
+    """NaN, infinite and too large values of a matrix or a part of it. False if there are none.
+
+    Features are numbered as in the whole matrix.
+    """
 
     n_values: int = 0
     n_features: int = 0
     first: tuple[int, int] | None = None  # sample and feature
-    too_large: int | None = None  # the first feature whose finite values are too large to compute with
-    features: tuple[int, ...] = ()  # the first ones
+    too_large: int | None = None  # first feature whose finite values exceed the largest norm
+    features: tuple[int, ...] = ()  # first features with NaN or infinite values
 
     @classmethod
     def find(
         cls, source: FeatureSource, finite: np.ndarray, mean: np.ndarray, norm: np.ndarray, first_feature: int
     ) -> BadValues:
-        """Those of a source, from one pass over it.
+        """Return the bad values of a source, given the results of a pass over it.
 
-        ``finite`` says which features have only finite values, ``mean`` and ``norm`` are the means and centred norms.
-        ``first_feature`` is what the first column is in the whole matrix.
+        ``finite`` is a mask of the features with only finite values; ``mean`` and ``norm`` are the means and centred norms.
+        ``first_feature`` is the index of the first column in the whole matrix.
         """
         if finite.all() and max(norm.max(initial=0.0), mean.max(initial=0.0), -mean.min(initial=0.0)) <= LARGEST_NORM:
             return cls()
@@ -131,56 +136,56 @@ class BadValues:
         bad, huge = np.flatnonzero(~finite), np.flatnonzero(finite & ~usable)
         first = (_first_sample(source, bad[:1]), first_feature + int(bad[0])) if len(bad) else None
         too_large = first_feature + int(huge[0]) if len(huge) else None
-        shown = tuple(first_feature + int(j) for j in bad[:_SHOWN])
-        return cls(_count(source, bad), len(bad), first, too_large, shown)
+        shown = tuple(first_feature + int(j) for j in bad[:_MAX_FEATURES_SHOWN])
+        return cls(_count_bad_values(source, bad), len(bad), first, too_large, shown)
 
     def joined(self, later: BadValues) -> BadValues:
-        """Those of this part and of one with later features."""
+        """Return the bad values of this part and of a part with later features."""
         return BadValues(
             self.n_values + later.n_values,
             self.n_features + later.n_features,
             later.first if self.first is None else self.first,
             later.too_large if self.too_large is None else self.too_large,
-            (*self.features, *later.features)[:_SHOWN],
+            (*self.features, *later.features)[:_MAX_FEATURES_SHOWN],
         )
 
     def __bool__(self) -> bool:
         return self.first is not None or self.too_large is not None
 
-    def refuse(self, names: Sequence[str] | None, *, first_feature: int = 0, path: Path | None = None) -> None:
-        """Raise an error that counts and places them, if there are any.
+    def raise_if_any(self, names: Sequence[str] | None, *, first_feature: int = 0, path: Path | None = None) -> None:
+        """Raise ``ValueError`` with the number of bad values and the place of the first, if there are any.
 
-        ``names`` are those of the features from ``first_feature`` on. The error of a file begins with its path.
+        ``names`` holds the names of the features from ``first_feature`` on. With a path, the message begins with it.
         """
 
-        def called(feature: int) -> str:
-            place = feature - first_feature
-            # Names are checked after the last block, so there may be too few of them here.
-            return f"{feature} ({names[place]!r})" if names is not None and place < len(names) else f"{feature}"
+        def describe(feature: int) -> str:
+            position = feature - first_feature
+            # The number of names is checked after the last block, so names may be missing here.
+            return f"{feature} ({names[position]!r})" if names is not None and position < len(names) else f"{feature}"
 
-        def named() -> str:
-            places = [feature - first_feature for feature in self.features]
-            if names is None or self.n_features < 2 or max(places) >= len(names):
+        def feature_list() -> str:
+            positions = [feature - first_feature for feature in self.features]
+            if names is None or self.n_features < 2 or max(positions) >= len(names):
                 return ""
-            more = self.n_features - len(places)
-            return f" ({', '.join(repr(names[j]) for j in places)}{f' and {more:,} more' if more else ''})"
+            more = self.n_features - len(positions)
+            return f" ({', '.join(repr(names[j]) for j in positions)}{f' and {more:,} more' if more else ''})"
 
         if self.first is not None:
             sample, feature = self.first
             raise ValueError(
-                f"{'Input X' if path is None else f'{path}: it'} contains {self.n_values} NaN or infinite value(s) in "
-                f"{self.n_features} feature(s); the first is in sample {sample} of feature {called(feature)}. Impute them "
-                f"(for instance with sklearn.impute.SimpleImputer) or drop those features{named()} or samples."
+                f"{'Input X' if path is None else f'{path}: the file'} contains {self.n_values} NaN or infinite value(s) in "
+                f"{self.n_features} feature(s). The first is in sample {sample} of feature {describe(feature)}. Impute them "
+                f"(for instance with sklearn.impute.SimpleImputer) or drop these features{feature_list()} or samples."
             )
         if self.too_large is not None:
             raise ValueError(
-                f"{'The' if path is None else f'{path}: the'} values of feature {called(self.too_large)} are too large to "
-                f"compute with (over about {LARGEST_NORM:.0e}). Rescale the feature."
+                f"{'The' if path is None else f'{path}: the'} values of feature {describe(self.too_large)} are too large to "
+                f"compute with (above about {LARGEST_NORM:.0e}). Rescale the feature."
             )
 
 
-def _count(source: FeatureSource, features: np.ndarray) -> int:
-    """Number of values of some features that are NaN or infinite."""
+def _count_bad_values(source: FeatureSource, features: np.ndarray) -> int:
+    """Return the number of NaN and infinite values of some features."""
     width = max(1, _BLOCK_ENTRIES // max(1, source.shape[0]))
     count = 0
     for start in range(0, len(features), width):
@@ -191,7 +196,7 @@ def _count(source: FeatureSource, features: np.ndarray) -> int:
 
 
 def _first_sample(source: FeatureSource, feature: np.ndarray) -> int:
-    """The first sample in which a feature (an array of one) is NaN or infinite."""
+    """Return the first sample in which a feature (an array of length one) is NaN or infinite."""
     column = source.columns(feature)
     if isinstance(column, np.ndarray):
         return int(np.argmin(np.isfinite(column[:, 0])))

@@ -1,4 +1,4 @@
-"""Features as the algorithms see them: a source with its moments, sample weights, centre and scale."""
+"""A source together with the moments, sample weights, centre and scale of one fit."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from coterie._numba import run_evenly
 from coterie.data.source import Columns, FeatureSource, Moments
 from coterie.kernels.columns import row_norms
 
-# Features from which on products are worth a second thread.
-_MANY = 4096
+# Minimum number of features for which products use several threads.
+_MIN_THREADED_FEATURES = 4096
 _UNIT = 1 << 44
-# Numbers whose sum cannot overflow.
-_SUMMED = 1 << 18
-# Features of a block: dense ones are looked at, of sparse ones only the number of entries.
-_DENSE, _SPARSE = 256, 1 << 16
-# The part of values below which features are counts of rare things: words, clicks.
-FEW_VALUES = 0.1
+# Number of values in [0, 1] that can be summed in units of 2**-44 without integer overflow.
+_CHUNK_VALUES = 1 << 18
+# Features per block when counting nonzeros. In a sparse block, only the number of entries is needed.
+_DENSE_BLOCK_FEATURES, _SPARSE_BLOCK_FEATURES = 256, 1 << 16
+# Share of nonzero values up to which features are treated as counts of rare events, such as words and clicks.
+MAX_NONZERO_SHARE = 0.1
 
 
 class ScoreBounds(NamedTuple):
-    """The largest score that each feature can have, over the norm of the residual."""
+    """Upper bounds on the scores of the features, divided by the norm of the residual."""
 
-    values: np.ndarray  # norm of each feature (about its mean where the view is centred) over its scale; 0 if constant
-    lowest: float  # of those above 0
+    values: np.ndarray  # norm of each feature (about its mean if the view is centred) over its scale; 0 if constant
+    lowest: float  # smallest positive bound
     highest: float
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureView:
-    r"""Features weighted, centred and scaled, without a copy of them.
+    r"""Weighted, centred and scaled features, without a copy of the data.
 
-    Scores, correlations, oracle and design all work on the same view, so they agree on what a feature is.
+    Scores, correlations, oracle and design use the same view, so they agree on the weights, centre and scale.
 
     Attributes
     ----------
     source : FeatureSource
-        The features as they are stored.
+        Stored features.
     moments : Moments
-        Their moments with the sample weights.
+        Moments of the features with the sample weights.
     sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the samples; None for equal ones.
+        Sample weights; None for equal weights.
     scale : ndarray of shape (n_features,) or None
-        What each feature is divided by (standardisation), or None.
+        Divisor of each feature (standardisation), or None.
     centred : bool
         Whether residuals sum to zero, so that features may be centred in their products with them.
     n_threads : int
-        Number of threads; never changes a result.
+        Number of threads. Never changes a result.
     whole : FeatureView or None
-        The view that this one is a part of (see :meth:`part`).
+        View of which this view is a part (see :meth:`part`), or None.
 
     Examples
     --------
@@ -84,14 +84,14 @@ class FeatureView:
         n_threads: int = 1,
         moments: Moments | None = None,
     ) -> Self:
-        """A view of all features, whose moments are computed unless they are known; refuses values that are not finite."""
+        """Return a view of all features. Computes the moments unless given; raises if a value is not finite."""
         moments = source.moments(sample_weight, n_threads=n_threads) if moments is None else moments
         return cls(source, moments, sample_weight, moments.scale if standardize else None, centred, n_threads)
 
     def part(self, samples: np.ndarray) -> Self:
-        """The same features, in the same scale, for some of the samples (indices or a mask): the others have weight zero.
+        """Return a view of the same features and scale for some samples (indices or a mask).
 
-        Ties are broken as in the whole, so that parts agree on them.
+        The other samples have weight zero. Ties are broken as in the whole view, so that parts agree on them.
         """
         weight = np.zeros(self.n_samples)
         weight[samples] = 1.0 if self.sample_weight is None else self.sample_weight[samples]
@@ -100,7 +100,7 @@ class FeatureView:
 
     @property
     def tie_weight(self) -> np.ndarray | None:
-        """Sample weights for :mod:`coterie.order`: those of the whole in a part."""
+        """Sample weights for :mod:`coterie.order`: for a part, those of the whole view."""
         return self.sample_weight if self.whole is None else self.whole.tie_weight
 
     @cached_property
@@ -115,7 +115,7 @@ class FeatureView:
 
     @cached_property
     def is_sparse(self) -> bool:
-        """Whether columns come as CSC."""
+        """Whether columns are returned as CSC."""
         return self.source.is_sparse
 
     @cached_property
@@ -125,7 +125,7 @@ class FeatureView:
 
     @cached_property
     def score_bounds(self) -> ScoreBounds:
-        """How large the features' scores can be."""
+        """Upper bounds on the scores of the features."""
         bounds = self.moments.norm
         if not self.centred:
             bounds = np.sqrt(self.moments.norm**2 + self.moments.total_weight * self.moments.mean**2)
@@ -140,23 +140,23 @@ class FeatureView:
 
     @cached_property
     def highest_score_bound(self) -> float:
-        """The largest score that any feature can have, over the norm of the residual."""
+        """Largest score bound of all features."""
         return max(self.map_blocks(_highest_score_bound))
 
     def map_blocks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Answers of ``function(block, *arguments)`` for the blocks of this view, in order; see :class:`FeatureSource`."""
+        """Return ``function(block, *arguments)`` for the blocks of this view; see :class:`FeatureSource`."""
         return self.source.map_blocks(function, self, *arguments)
 
     def map_features(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """An array with an entry a feature, computed and kept where the features are; see :class:`FeatureSource`."""
+        """Return an array with one entry per feature, kept with the features; see :class:`FeatureSource`."""
         return self.source.map_features(function, self, *arguments)
 
     def columns(self, features: np.ndarray) -> Columns:
-        """Some columns as they are stored."""
+        """Return some columns as stored."""
         return self.source.columns(features)
 
     def model_columns(self, features: np.ndarray) -> Columns:
-        """Some columns as a model has them: float64, scaled, and centred unless that would fill sparse columns."""
+        """Return float64 columns as a model uses them: scaled, and centred unless they are sparse."""
         columns = self.source.columns(features)
         if isinstance(columns, np.ndarray):
             return (np.asarray(columns, dtype=np.float64) - self.centre(features)) / self.scales(features)
@@ -165,31 +165,31 @@ class FeatureView:
         return scaled
 
     def centre(self, features: np.ndarray) -> np.ndarray:
-        """What a model subtracts from some features: their means, or nothing where that would fill sparse columns."""
+        """Return the centres of some features in a model: their means, or 0 if they are sparse or not centred."""
         return self.moments.mean[features] if self.centred and not self.is_sparse else np.zeros(len(features))
 
     def scales(self, features: np.ndarray) -> np.ndarray:
-        """What a model divides some features by."""
+        """Return the divisors of some features in a model."""
         return np.ones(len(features)) if self.scale is None else self.scale[features]
 
     def products(self, vectors: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
-        """Products of some (None: all) features, centred but not scaled, with vectors of shape (n_samples, k)."""
+        """Return products of some (None: all) centred, unscaled features with vectors of shape (n_samples, k)."""
         n_features = self.n_features if features is None else len(features)
         centre = self.moments.mean if self.centred else None
-        n_threads = self.n_threads if n_features >= _MANY else 1
+        n_threads = self.n_threads if n_features >= _MIN_THREADED_FEATURES else 1
         return self.source.products(vectors, centre=centre, features=features, n_threads=n_threads)
 
     def scores(self, residual: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
-        r"""Scores :math:`|s_j|` of some (None: all) features for residuals of shape (n_samples, n_outputs)."""
+        r"""Return scores :math:`|s_j|` of some (None: all) features for residuals of shape (n_samples, n_outputs)."""
         return self.scores_of(self.products(residual, features), features)
 
     def scores_of(self, products: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
-        """Scores from the features' products with a residual, which are overwritten: norms over outputs, scaled."""
+        """Return scores from products with a residual: norms over outputs, scaled. May overwrite ``products``."""
         if products.shape[1] == 1:
-            scores = np.abs(products[:, 0], out=products[:, 0])  # in the memory of the products: features can be many
+            scores = np.abs(products[:, 0], out=products[:, 0])  # in place, to save memory with many features
         else:
             scores = np.empty(len(products))
-            n_threads = self.n_threads if len(products) >= _MANY else 1
+            n_threads = self.n_threads if len(products) >= _MIN_THREADED_FEATURES else 1
             run_evenly(lambda first, last: row_norms(products, scores, first, last), len(products), n_threads)
         if self.scale is not None:
             scale = self.scale if features is None else self.scale[features]
@@ -197,7 +197,7 @@ class FeatureView:
         return scores
 
     def norm_of(self, residual: np.ndarray) -> float:
-        r"""The norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, which goes with the weighted norms of features."""
+        r"""Return the norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, dual to the weighted norm of features."""
         if self.sample_weight is None:
             return float(np.sqrt((residual**2).sum()))
         used = self.sample_weight > 0
@@ -208,12 +208,12 @@ def _highest_score_bound(view: FeatureView) -> float:
     return view.score_bounds.highest
 
 
-# A sum, in units of 2**-44.
+# A sum in units of 2**-44.
 Total = int
 
 
 def exact_sum(values: np.ndarray) -> Total:
-    """The sum of numbers in [0, 1], each rounded to 44 binary places.
+    """Return the exact sum of numbers in [0, 1], each rounded to 44 binary places.
 
     Examples
     --------
@@ -225,18 +225,22 @@ def exact_sum(values: np.ndarray) -> Total:
     >>> totals([[exact_sum(np.array([0.5, 0.25]))], [exact_sum(np.array([1.0]))]])
     [1.75]
     """
-    return sum(int(np.rint(values[i : i + _SUMMED] * _UNIT).astype(np.int64).sum()) for i in range(0, len(values), _SUMMED))
+    return sum(
+        int(np.rint(values[i : i + _CHUNK_VALUES] * _UNIT).astype(np.int64).sum())
+        for i in range(0, len(values), _CHUNK_VALUES)
+    )
 
 
 def totals(parts: Sequence[Sequence[Total]]) -> list[float]:
-    """Sums of several blocks as numbers over 0: one for each of the sums of a block."""
+    """Return the positive totals of the sums of several blocks: one total per sum of a block."""
     return [max(sum(values), 1) / _UNIT for values in zip(*parts, strict=True)]
 
 
-def mostly_zero(source: FeatureSource, most: float = FEW_VALUES) -> bool:
-    """Whether no more than this part of all values is other than zero.
+def mostly_zero(source: FeatureSource, most: float = MAX_NONZERO_SHARE) -> bool:
+    """Return True if the share of nonzero values is at most ``most``.
 
-    It is the same for the same data in any format. Features are read until the answer is certain: with few zeros that is soon.
+    The result is the same for the same data in any format. Features are read only until the result is certain, which is early
+    if there are few zeros.
 
     Examples
     --------
@@ -250,13 +254,13 @@ def mostly_zero(source: FeatureSource, most: float = FEW_VALUES) -> bool:
     """
     n_samples, n_features = source.shape
     limit = most * n_samples * n_features
-    return sum(source.map_blocks(_count, None, limit)) <= limit
+    return sum(source.map_blocks(_count_nonzero, None, limit)) <= limit
 
 
-def _count(source: FeatureSource, limit: float) -> int:
-    """Number of values other than zero, or one over the limit."""
+def _count_nonzero(source: FeatureSource, limit: float) -> int:
+    """Return the number of nonzero values, or any number above the limit if there are more."""
     count = 0
-    for _, block in source.blocks(_SPARSE if source.is_sparse else _DENSE):
+    for _, block in source.blocks(_SPARSE_BLOCK_FEATURES if source.is_sparse else _DENSE_BLOCK_FEATURES):
         count += int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data))
         if count > limit:
             break

@@ -1,9 +1,9 @@
-"""Files and folders that are there whole or not at all, whenever the process is killed or the disk fills up.
+"""Atomic writing of files and folders: they are complete or absent, even if the process is killed or the disk is full.
 
-Everything is made in a folder with a temporary name beside its place, flushed to the disk, and then renamed, which the file
-system does in one step. A writer holds a lock on its temporary folder as long as it lives; the next writer of the same place
-removes what killed ones have left. Long work claims its place first, so that a second writer is told so before it begins.
-Nothing is deleted or replaced that Coterie did not write.
+Output is written to a temporary folder next to its final path, flushed to disk, and renamed, which is atomic. A writer holds
+a lock on its temporary folder as long as it runs. The next writer of the same path removes what killed writers have left.
+Long computations claim their output path first, so that a second writer fails before it starts. Only files that Coterie wrote
+are deleted or replaced.
 """
 
 from coterie.files.atomic import check_folder, new_file, new_folder, read_record

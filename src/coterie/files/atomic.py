@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all."""
+"""Atomic creation and replacement of files and folders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from coterie.bounds import DataFileError, read_regular
 from coterie.files.claims import claimed
 from coterie.files.disk import AnyPath, check_file, check_parent, resolved, sync, writing
-from coterie.files.temporary import former, temporary_folder
+from coterie.files.temporary import former_path, temporary_folder
 
 FilesOf = Callable[[Path], Collection[str]]
 
@@ -23,16 +23,16 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 @contextmanager
 def new_file(path: AnyPath, *, overwrite: bool = True) -> Iterator[Path]:
-    """A path to write to; the file appears under its own name when the block ends without an error.
+    """Yield a temporary path; when the block ends without an error, the file is renamed to its final path.
 
-    Of several writers at the same time the last one wins. Who works long for a file claims it first (:func:`claimed`).
+    Of several concurrent writers, the last one wins. Long computations should claim the path first (:func:`claimed`).
 
     Parameters
     ----------
     path : path
-        Where the file is to be. A link is followed.
+        Final path of the file. Links are followed.
     overwrite : bool, default=True
-        Whether a file that is there already may be replaced.
+        Whether an existing file may be replaced.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def new_file(path: AnyPath, *, overwrite: bool = True) -> Iterator[Path]:
         with writing(partial, target):
             yield partial
             sync(partial)
-        check_file(path, overwrite)  # another may have been faster
+        check_file(path, overwrite)  # another writer may have created it in the meantime
         os.replace(partial, target)
         sync(target.parent)
 
@@ -63,19 +63,19 @@ def _no_files(_: Path) -> Collection[str]:
 
 @contextmanager
 def new_folder(path: AnyPath, *, overwrite: bool = False, files_of: FilesOf = _no_files) -> Iterator[Path]:
-    """An empty folder to write to; it appears under its own name when the block ends without an error.
+    """Yield an empty temporary folder; when the block ends without an error, it is renamed to its final path.
 
-    The place is claimed as long as the block lasts.
+    The path is claimed during the block.
 
     Parameters
     ----------
     path : path
-        Where the folder is to be. A link is followed.
+        Final path of the folder. Links are followed.
     overwrite : bool, default=False
-        Whether a folder that is there already may be replaced, if all that is in it is ours.
+        Whether an existing folder may be replaced, if Coterie wrote everything in it.
     files_of : callable, optional
-        Called with a folder that is there already: the names of what Coterie has written to it. Other names are other
-        people's work, with which the folder is not replaced. By default only an empty folder is.
+        Called with an existing folder, returns the names of the files that Coterie wrote to it. A folder with other files is
+        not replaced. By default only an empty folder is replaced.
     """
     target = resolved(path)
     with claimed(path):
@@ -87,37 +87,37 @@ def new_folder(path: AnyPath, *, overwrite: bool = False, files_of: FilesOf = _n
             for file in sorted(partial.rglob("*")):
                 sync(file)
             sync(partial)
-            check_folder(path, overwrite=overwrite, files_of=files_of)  # somebody may have put something there
+            check_folder(path, overwrite=overwrite, files_of=files_of)  # files may have been added in the meantime
             try:
                 os.rename(partial, target)
             except OSError:
                 if not (overwrite and target.is_dir()):
                     raise
-                _exchange(partial, target, former(place))
+                _exchange(partial, target, former_path(place))
             sync(target.parent)
 
 
 def check_folder(path: AnyPath, *, overwrite: bool, files_of: FilesOf) -> None:
-    """Raise unless :func:`new_folder` may make a folder there; before the work, not after it."""
+    """Raise if :func:`new_folder` may not create a folder at this path; for a check before the computation."""
     target = resolved(path)
     check_parent(path)
     if not target.exists():
         return
     if not target.is_dir():
-        raise FileExistsError(f"{path} is a file; choose another name for the folder.")
+        raise FileExistsError(f"{path} is a file. Choose another name for the folder.")
     names = sorted(os.listdir(target))
     foreign = set(names) - set(files_of(target)) if names else set()
     if foreign:
         raise FileExistsError(
-            f"{path} holds something else than a result of Coterie ({min(foreign)}), so it is not replaced; choose another "
-            "name."
+            f"{path} contains a file that is not part of a result of Coterie ({min(foreign)}), so it is not replaced. Choose "
+            "another name."
         )
     if not overwrite:
-        raise FileExistsError(f"{path} exists; choose another name, or replace it with overwrite=True.")
+        raise FileExistsError(f"{path} exists. Choose another name, or replace it with overwrite=True.")
 
 
 def _exchange(partial: Path, target: Path, aside: Path) -> None:
-    """Let two folders change names: in one step on Linux, else in two, between which neither has the target's name."""
+    """Exchange two folders: atomically on Linux, else by two renames, between which the target does not exist."""
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):
             rename = ctypes.CDLL(None, use_errno=True).renameat2
@@ -128,17 +128,18 @@ def _exchange(partial: Path, target: Path, aside: Path) -> None:
 
 
 def read_record(path: Path, format: str, version: int | None = None) -> dict[str, Any]:
-    """The content of a JSON file of Coterie's that says of itself which format it has, in one version or any (None)."""
+    """Read a JSON file of Coterie that states its format, in a given version or any (None)."""
     try:
         content = json.loads(read_regular(path).decode("utf-8"))
-    except DataFileError:  # which has the path
+    except DataFileError:  # includes the path
         raise
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {str(error).rstrip('.')}.") from error
     if not isinstance(content, dict) or content.get("format") != format:
-        raise ValueError(f"{path} is not that of a {format}.")
+        raise ValueError(f"{path} does not have the format {format!r}.")
     if version is not None and content.get("version") != version:
         raise ValueError(
-            f"{path} has format version {content.get('version')!r}; this Coterie reads version {version}. Update Coterie."
+            f"{path} has format version {content.get('version')!r}, but this version of Coterie reads version {version}. "
+            "Update Coterie."
         )
     return content

@@ -1,4 +1,4 @@
-"""Claims: who works long for a place has it for itself, and a second writer is told so before it begins."""
+"""Claims: lock files that reserve an output path, so that a second writer fails before it starts."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from coterie.files.disk import FULL, AnyPath, check_file, check_parent, full_disk, lock, resolved, unlock
-from coterie.files.temporary import HOST, remove_leftovers, runs, stem
+from coterie.files.disk import DISK_ERRORS, AnyPath, check_file, check_parent, full_disk, lock, resolved, unlock
+from coterie.files.temporary import HOST, is_running, remove_leftovers, stem
 
-# What the file of a claim begins with; one with other words is not ours.
-_CLAIM = "coterie claim"
-# The claims that this process holds: process (a forked child has none) and thread by target.
+# Beginning of the content of a claim. Files with other content were not written by Coterie.
+_CLAIM_PREFIX = "coterie claim"
+# Claims held by this process: (process, thread) by target. The process distinguishes forked children, which hold none.
 _claims: dict[Path, tuple[int, int]] = {}
 
 
 @contextmanager
 def claimed(*paths: AnyPath | None) -> Iterator[None]:
-    """Have places to write to for oneself for a block; a second writer is refused before it has begun.
+    """Reserve output paths during a block.
 
-    A claim is a lock on the file ``.NAME.claim`` beside the place, which says who holds it. The lock ends with its process,
-    so that what a killed one has left is in nobody's way. The thread that has a claim may take it again. Where there are no
-    locks, a claim counts as long as the process that is named in it lives on this host.
+    A claim is a lock on the file ``.NAME.claim`` next to the path, which names its holder. The lock ends with its process, so
+    the claim of a killed process has no effect. The thread that holds a claim may claim the path again. On systems without
+    locks, a claim is valid as long as the process named in it runs on this host.
 
     Parameters
     ----------
     *paths : path or None
-        The files or folders to be written; None for none.
+        Files or folders to be written. None is ignored.
 
     Raises
     ------
     BlockingIOError
-        If another process or thread has a claim.
+        If another process or thread holds a claim.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def claimed(*paths: AnyPath | None) -> Iterator[None]:
     >>> with claimed(path), ThreadPoolExecutor(1) as other:
     ...     other.submit(work).result()
     Traceback (most recent call last):
-    BlockingIOError: Another writer (PID ... on ...) is at work on /...result; wait for its end, or choose another name.
+    BlockingIOError: Another writer (PID ... on ...) is writing to /...result. Wait until it has finished ...
     >>> work()
     'done'
     """
@@ -62,7 +62,7 @@ def claimed(*paths: AnyPath | None) -> Iterator[None]:
 
 @contextmanager
 def claimed_files(*paths: AnyPath | None) -> Iterator[None]:
-    """Claim files, once it is clear that they can be written: not folders, devices, or in a folder that is not there."""
+    """Claim files after checking that they can be written: no folders or devices, and the parent folder exists."""
     for path in paths:
         if path is not None:
             check_file(path, overwrite=True)
@@ -73,57 +73,60 @@ def claimed_files(*paths: AnyPath | None) -> Iterator[None]:
 @contextmanager
 def _claimed(place: AnyPath) -> Iterator[None]:
     target = resolved(place)
-    me = os.getpid(), threading.get_ident()
-    if _claims.get(target) == me:
+    owner = os.getpid(), threading.get_ident()
+    if _claims.get(target) == owner:
         yield
         return
     check_parent(place)
     path = target.parent / f"{stem(target)}claim"
     handle = _locked_claim(path, target, place)
     try:
-        _claims[target] = me
-        with suppress(OSError):  # the words are for others to read; the lock counts
+        _claims[target] = owner
+        with suppress(OSError):  # the content is informative only; the lock is what counts
             os.ftruncate(handle, 0)
             os.lseek(handle, 0, os.SEEK_SET)
-            os.write(handle, f"{_CLAIM}: PID {me[0]} on {HOST}\n".encode())
+            os.write(handle, f"{_CLAIM_PREFIX}: PID {owner[0]} on {HOST}\n".encode())
         remove_leftovers(target)
         yield
     finally:
         _claims.pop(target, None)
-        if os.name == "nt":  # which removes no open file
+        if os.name == "nt":  # Windows cannot remove an open file
             os.close(handle)
-        with suppress(OSError):  # another user's, or another has it by now (Windows)
-            path.unlink()  # while it is locked, so that nobody else has it
+        with suppress(OSError):  # the file belongs to another user, or (on Windows) another writer has it open
+            path.unlink()  # while it is locked, so that no other process holds it
         if os.name != "nt":
             unlock(handle)
             os.close(handle)
 
 
 def _locked_claim(path: Path, target: Path, place: AnyPath) -> int:
-    """The open and locked file of a claim."""
+    """Open and lock the file of a claim, and return its descriptor."""
     while True:
         try:
             handle = _open_claim(path)
         except OSError as error:
-            if error.errno in FULL:
+            if error.errno in DISK_ERRORS:
                 raise full_disk(error, path, target) from error
-            what = f"the folder cannot be written to ({error.strerror}); choose another one"
+            what = f"Folder is not writable ({error.strerror}). Choose another folder"
             raise OSError(error.errno, what, str(target.parent)) from error
         try:
             taken = lock(handle, wait=False)
-            words = os.read(handle, 200).decode("utf-8", "replace").strip()
-            if not (words.startswith(_CLAIM) or _CLAIM.startswith(words)):  # the latter where a full disk has cut it
-                raise FileExistsError(f"{path} is in the way, and not of Coterie's; move it, or choose another name.")
-            if taken is False or (taken is None and _lives(words, os.fstat(handle).st_mtime, target)):
-                who = f" ({words.removeprefix(_CLAIM).lstrip(': ')})" if words else ""
-                raise BlockingIOError(f"Another writer{who} is at work on {place}; wait for its end, or choose another name.")
+            content = os.read(handle, 200).decode("utf-8", "replace").strip()
+            # A full disk may have truncated the content.
+            if not (content.startswith(_CLAIM_PREFIX) or _CLAIM_PREFIX.startswith(content)):
+                raise FileExistsError(f"{path} exists and was not written by Coterie. Move it or choose another name.")
+            if taken is False or (taken is None and _is_active(content, os.fstat(handle).st_mtime, target)):
+                holder = f" ({content.removeprefix(_CLAIM_PREFIX).lstrip(': ')})" if content else ""
+                raise BlockingIOError(
+                    f"Another writer{holder} is writing to {place}. Wait until it has finished or choose another name."
+                )
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):
                     return handle
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # its former owner has removed it in between
+        os.close(handle)  # the previous holder removed the file in the meantime
 
 
 def _open_claim(path: Path) -> int:
@@ -133,12 +136,12 @@ def _open_claim(path: Path) -> int:
     except PermissionError:
         if not path.exists():
             raise
-        return os.open(path, os.O_RDONLY | no_links)  # another user has left it: it can be locked, if not removed
+        return os.open(path, os.O_RDONLY | no_links)  # left by another user: it can be locked but not removed
 
 
-def _lives(words: str, since: float, target: Path) -> bool:
-    """Whether the one who has written a claim is at work; for those who have no locks."""
+def _is_active(content: str, since: float, target: Path) -> bool:
+    """Return True if the process that wrote a claim is running; for systems without locks."""
     if target in _claims and _claims[target][0] == os.getpid():
         return True
-    found = re.fullmatch(rf"{_CLAIM}: PID (\d+) on {re.escape(HOST)}", words)
-    return found is not None and runs(int(found[1]), since)
+    found = re.fullmatch(rf"{_CLAIM_PREFIX}: PID (\d+) on {re.escape(HOST)}", content)
+    return found is not None and is_running(int(found[1]), since)

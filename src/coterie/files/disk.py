@@ -1,4 +1,4 @@
-"""The disk and its locks: where something is written, flushing, one writer at a time, errors that name the file."""
+"""Checks of output paths, locks, flushing to disk, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ from typing import BinaryIO
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # then there are no locks
+    fcntl = None  # type: ignore[assignment]  # no locks on this system
 
 AnyPath = str | os.PathLike[str]
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
-# What a write fails with that the disk has no room for, or that it cannot hold.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# Errors of a write to a full or failing disk.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def resolved(path: AnyPath) -> Path:
-    """Where something is to be written: what a link leads to, so that the link stays and its target is replaced."""
+    """Return a path with links resolved, so that writing replaces the target of a link and keeps the link."""
     try:
         return Path(os.path.realpath(path))
-    except FileNotFoundError:  # of the current folder, which a relative path needs
+    except FileNotFoundError:  # the current folder, which a relative path requires, does not exist
         raise FileNotFoundError(
-            errno.ENOENT, "the current folder was removed. Change to another one or give an absolute path", os.fspath(path)
+            errno.ENOENT, "The current folder was removed. Change to another folder or use an absolute path", os.fspath(path)
         ) from None
 
 
 def check_parent(path: AnyPath) -> None:
-    """Raise unless the folder is there that something is to be written to; before the work, not after it."""
+    """Raise if the parent folder of a path does not exist; for a check before the computation."""
     place = resolved(path) if os.path.islink(path) else Path(path)
     if not place.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {place.parent} to write {place.name} to; make it first.")
+        raise FileNotFoundError(f"There is no folder {place.parent} to write {place.name} to. Create it first.")
 
 
 def check_file(path: AnyPath, overwrite: bool) -> None:
-    """Raise unless a file can be written there; before the work, not after it."""
+    """Raise if a file cannot be written at this path; for a check before the computation."""
     target = resolved(path)
     check_parent(path)
     if target.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+        raise IsADirectoryError(f"{path} is a folder. Pass the name of a file.")
     if target.exists() and not target.is_file():
-        raise FileExistsError(f"{path} is a device or a pipe, which cannot be replaced; give the name of a file.")
+        raise FileExistsError(f"{path} is a device or a pipe, which cannot be replaced. Pass the name of a file.")
     if target.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists; choose another name, or replace it with overwrite=True.")
+        raise FileExistsError(f"{path} exists. Choose another name, or replace it with overwrite=True.")
 
 
 def lock(file: int | BinaryIO, *, wait: bool = True) -> bool | None:
-    """Take an exclusive lock on an open file or folder; it ends when the file is closed, at the latest with the process.
+    """Acquire an exclusive lock on an open file or folder, which ends when the file is closed or the process ends.
 
     Parameters
     ----------
     file : file or int
-        The open file, or its descriptor.
+        Open file, or its descriptor.
     wait : bool, default=True
-        Whether to wait while another has the lock.
+        Whether to wait while another process holds the lock.
 
     Returns
     -------
     taken : bool or None
-        False if another has it; None if the system or the file system has no locks, and one has to go on without.
+        Whether the lock was acquired; None if the system or the file system does not support locks.
     """
     if fcntl is None:
         return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # the latter on network drives
+    except (BlockingIOError, PermissionError):  # PermissionError on network drives
         return False
     except OSError:
         return None
@@ -78,7 +78,7 @@ def lock(file: int | BinaryIO, *, wait: bool = True) -> bool | None:
 
 
 def unlock(handle: int) -> None:
-    """End a lock by word, because a forked child may have the handle, too."""
+    """Release a lock explicitly, because a forked child may hold the descriptor, too."""
     if fcntl is not None:
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_UN)
@@ -86,9 +86,9 @@ def unlock(handle: int) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[bool | None]:
-    """A :func:`lock` on a file or folder for a block, which gets what ``lock`` returns.
+    """Hold a :func:`lock` on a file or folder during a block, and yield the result of ``lock``.
 
-    Raises ``FileNotFoundError`` if, once there is the lock, the path does not lead to what was locked any more.
+    Raises ``FileNotFoundError`` if the path was replaced before the lock was acquired.
     """
     if fcntl is None:
         yield None
@@ -97,7 +97,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool | None]:
     try:
         taken = lock(handle, wait=wait)
         if not os.path.samestat(os.fstat(handle), os.stat(path)):
-            raise FileNotFoundError(errno.ENOENT, "it was replaced", str(path))
+            raise FileNotFoundError(errno.ENOENT, "Path was replaced", str(path))
         try:
             yield taken
         finally:
@@ -108,11 +108,11 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool | None]:
 
 
 def sync(path: Path) -> None:
-    """Have the disk hold a file, or a folder's list of names, where the system can."""
+    """Flush a file, or the entries of a folder, to disk if the system supports it."""
     try:
-        handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows flushes what one may write to
+        handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows flushes only writable files
     except PermissionError:
-        if path.is_dir():  # Windows, which needs no flush of folders
+        if path.is_dir():  # Windows, where folders need not be flushed
             return
         raise
     try:
@@ -125,39 +125,39 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def writing(path: Path, target: Path | None = None, *, kept: str = "nothing was kept") -> Iterator[None]:
-    """Name the file in an error of a full disk, which the system leaves bare.
+def writing(path: Path, target: Path | None = None, *, kept: str = "nothing was saved") -> Iterator[None]:
+    """Add the file name to an error of a full disk, in which the system omits it.
 
     Parameters
     ----------
     path : Path
-        The file that is written in the block.
+        File that is written in the block.
     target : Path, optional
-        What the user knows it by.
+        Path to name in the message, by default ``path``.
     kept : str
-        What becomes of the data.
+        Sentence about the data that remain, without a full stop.
     """
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL or isinstance(error, WriteError):
+        if error.errno not in DISK_ERRORS or isinstance(error, WriteError):
             raise
         raise full_disk(error, path, target, kept) from error
 
 
 class WriteError(OSError):
-    """A write that failed, with the file, how much of it there was, and how much room is left."""
+    """Failed write, with the file, the bytes written and the free space."""
 
 
-def full_disk(error: OSError, path: Path, target: Path | None = None, kept: str = "nothing was kept") -> OSError:
-    """An error of the disk, with the file, the amounts and the remedy; otherwise as :func:`writing`."""
+def full_disk(error: OSError, path: Path, target: Path | None = None, kept: str = "nothing was saved") -> OSError:
+    """Return an error of the disk with file, amounts and remedy. The parameters are those of :func:`writing`."""
     facts = []
     with suppress(OSError):
         facts.append(f"{_megabytes(path.stat().st_size)} were written")
     with suppress(OSError):
         facts.append(f"{_megabytes(shutil.disk_usage(path.parent).free)} are free")
     amounts = f" ({', '.join(facts)})" if facts else ""
-    what = f"{error.strerror or error}{amounts}; {kept}. Free some space or write to another folder"
+    what = f"{error.strerror or error}{amounts}. {kept[:1].upper()}{kept[1:]}. Free some space or write to another folder"
     return WriteError(error.errno, what, str(target or path))
 
 

@@ -1,4 +1,4 @@
-"""Temporary folders: where everything is made, who makes it, and what killed writers have left."""
+"""Temporary folders of output, their writers, and removal of what killed writers have left."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from typing import NamedTuple
 
 from coterie.files.disk import check_parent, locked, writing
 
-# The host's own name, without the dots that part a temporary name.
+# Host name without dots, which separate the parts of a temporary name.
 HOST = re.sub("[^A-Za-z0-9-]", "-", socket.gethostname())[:63] or "host"
-# Bytes of a target's name in its temporary name, which can have 255: the rest is for the dots, host, PID, token and suffix.
+# Maximum bytes of the target's name in a temporary name, which is limited to 255 including dots, host, PID, token and suffix.
 _NAME_BYTES = 150
-# A temporary name. Host, PID and token have no dots, so that the target's name is told for certain, whatever is in it.
+# Pattern of temporary names. Host, PID and token contain no dots, so the target's name is unambiguous.
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.(?P<pid>[1-9][0-9]{0,9})\.[0-9a-f]{8}\.partial", re.DOTALL)
-# Seconds after which what another host has not touched is given up.
-_DAY = 24 * 60 * 60
-# The temporary names that this process is using.
-_ours: set[str] = set()
+# Seconds without modification after which a temporary folder of another host is stale: one day.
+_STALE_SECONDS = 24 * 60 * 60
+# Names of the temporary folders in use by this process.
+_active_folders: set[str] = set()
 
 
 @contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
-    """A new folder beside a target, for this user alone and with a lock on it, that is removed when the block ends.
+    """Yield a new folder next to a target, private to this user and locked; it is removed when the block ends.
 
-    Its name is ``.NAME.HOST.PID.TOKEN.partial``. A file is made in such a folder, too: a lock on the file itself would, on
-    some network drives, keep all others from writing to it, even this process.
+    Its name is ``.NAME.HOST.PID.TOKEN.partial``. Single files are written to such a folder, too: on some network drives, a
+    lock on the file itself would prevent all writing to it, even by this process.
 
     Parameters
     ----------
     target : Path
-        What is to be made. What killed writers of it have left is removed.
+        File or folder to be created. What killed writers of it have left is removed.
     """
     check_parent(target)
     remove_leftovers(target)
     folder = target.parent / f"{stem(target)}{HOST}.{os.getpid()}.{secrets.token_hex(4)}.partial"
     with ExitStack() as stack:
-        _ours.add(folder.name)  # before it is there, so that no thread takes it for left
-        stack.callback(_ours.discard, folder.name)
+        _active_folders.add(folder.name)  # before it exists, so that no thread treats it as a leftover
+        stack.callback(_active_folders.discard, folder.name)
         _make_locked(folder, stack)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         yield folder
 
 
 def _make_locked(folder: Path, stack: ExitStack) -> None:
-    """Make a folder and lock it; once more if another writer has removed it before it was locked."""
+    """Create and lock a folder. Repeat if another writer removes it before it is locked."""
     while True:
         with writing(folder):
             folder.mkdir(0o700)
@@ -62,80 +62,80 @@ def _make_locked(folder: Path, stack: ExitStack) -> None:
             return
 
 
-def former(place: Path) -> Path:
-    """Where in a temporary folder the old target is while two names are exchanged in two steps."""
-    return place / place.name  # which no target's name is equal to
+def former_path(place: Path) -> Path:
+    """Return the path in a temporary folder of the old target, while it is exchanged by two renames."""
+    return place / place.name  # differs from the name of any target
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what killed writers of a target have left; an old target that one of them had put aside comes back first."""
+    """Remove what killed writers of a target have left, after restoring an old target that one of them had moved."""
     for path in target.parent.iterdir():
         writer = writer_of(path.name, target)
-        if writer is None or path.name in _ours:
+        if writer is None or path.name in _active_folders:
             continue
-        with suppress(OSError), locked(path, wait=False) as taken:  # an error: it is gone, or another user's
+        with suppress(OSError), locked(path, wait=False) as taken:  # an error means it is gone or belongs to another user
             if _is_own_folder(path) and _is_stale(path, writer, taken):
-                if former(path).exists() and not target.exists():
-                    os.rename(former(path), target)
+                if former_path(path).exists() and not target.exists():
+                    os.rename(former_path(path), target)
                 shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_own_folder(path: Path) -> bool:
-    """Whether this is a folder, not a link to one, and this user's: in a folder for all, anybody can make names like ours."""
+    """Return True if a path is a folder (not a link) of this user, because in /tmp any user can create such names."""
     facts = path.lstat()
     return stat.S_ISDIR(facts.st_mode) and (not hasattr(os, "geteuid") or facts.st_uid == os.geteuid())
 
 
 class Writer(NamedTuple):
-    """Who makes, or has made, something under a temporary name."""
+    """Host and process that created a temporary folder."""
 
     host: str
     pid: int
 
 
 def writer_of(name: str, target: Path) -> Writer | None:
-    """Whose temporary name for a target this is; None if it is no such name."""
+    """Return the writer of a temporary name of a target; None if it is not such a name."""
     start = stem(target)
     found = _TEMPORARY.fullmatch(name) if name.startswith(start) else None
     return None if found is None or f".{found['name']}." != start else Writer(found["host"], int(found["pid"]))
 
 
 def is_trace(name: str, target: Path) -> bool:
-    """Whether a name is what a killed writer of a target may have left: a temporary folder or a claim."""
+    """Return True if a name is one that a killed writer of a target may leave: a temporary folder or a claim."""
     return writer_of(name, target) is not None or name == f"{stem(target)}claim"
 
 
 def _is_stale(path: Path, writer: Writer, taken: bool | None) -> bool:
-    """Whether the writer of a temporary folder is gone: the one rule.
+    """Return True if the writer of a temporary folder has ended.
 
-    - As long as another holds its lock, it is not.
-    - A writer of this host is gone when its lock can be taken, because locks are reliable on one host. Where there are no
-      locks, it is gone when no process has had its PID since then. If that is our own PID, it is gone as well, because what
-      this process is writing was left out before: in a container every run has the same PID.
-    - A writer of another host is gone when its lock can be taken (or there are no locks) and besides nothing was modified for
-      a day, because locks may not reach across hosts.
+    - While another process holds its lock, the writer has not ended.
+    - A writer on this host has ended if its lock can be acquired, because locks are reliable on one host. Without locks, it
+      has ended if no process has had its PID since then. It has also ended if it has the PID of this process, because folders
+      that this process is writing are skipped before. In a container, every run has the same PID.
+    - A writer on another host has ended if its lock can be acquired (or there are no locks) and nothing was modified for a
+      day, because locks may not work across hosts.
 
     Parameters
     ----------
     path : Path
-        The folder.
+        Temporary folder.
     writer : Writer
-        From its name.
+        Writer, from the name of the folder.
     taken : bool or None
-        Whether its lock was taken, as :func:`lock` says it.
+        Whether the lock was acquired, as returned by :func:`lock`.
     """
     if taken is False:
         return False
     if writer.host != HOST:
-        return time.time() - max(file.lstat().st_mtime for file in [path, *path.rglob("*")]) > _DAY
-    return taken is True or not runs(writer.pid, path.stat().st_mtime)
+        return time.time() - max(file.lstat().st_mtime for file in [path, *path.rglob("*")]) > _STALE_SECONDS
+    return taken is True or not is_running(writer.pid, path.stat().st_mtime)
 
 
-def runs(pid: int, since: float) -> bool:
-    """Whether another process has been running under a PID since some moment; our own PID was another's then."""
+def is_running(pid: int, since: float) -> bool:
+    """Return True if another process with this PID has been running since a time. False for the PID of this process."""
     if pid == os.getpid():
         return False
-    import psutil  # for the few who have no locks
+    import psutil  # imported here because it is needed only on systems without locks
 
     try:
         return bool(psutil.Process(pid).create_time() <= since + 1.0)
@@ -146,7 +146,7 @@ def runs(pid: int, since: float) -> bool:
 
 
 def stem(target: Path) -> str:
-    """What all temporary names of a target begin with; a long name is cut, and told by its digest."""
+    """Return the prefix of all temporary names of a target. A long name is truncated and identified by its digest."""
     name = target.name
     if len(os.fsencode(name)) > _NAME_BYTES:
         digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()

@@ -1,1 +1,1 @@
-"""The front door: everything that comes in is opened and checked here, once."""
+"""Opening and checking of all user input."""

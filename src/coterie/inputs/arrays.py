@@ -1,4 +1,4 @@
-"""Arrays, sparse matrices, data frames and sources: checked, and wrapped in a source without a copy."""
+"""Checks of arrays, sparse matrices, data frames and sources, and sources over them without a copy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from coterie.data.memory import as_source
 from coterie.data.names import refuse_repeated
 from coterie.data.source import FeatureSource
 from coterie.data.validity import check_structure
-from coterie.inputs.frames import KINDS, is_frame, refuse_columns
+from coterie.inputs.frames import KINDS, is_frame, require_numeric_columns
 
-# Features up to which a fit on a cluster has the names of all of them as an attribute.
-_MANY_NAMES = 1 << 20
-# Value types that kernels work on as they are; anything else becomes float64.
+# Maximum number of features whose names a fit on a cluster keeps as an attribute.
+_MAX_NAMES_IN_MEMORY = 1 << 20
+# Value types that kernels support; anything else is converted to float64.
 _VALUE_TYPES = [
     np.float64, np.float32, np.int8, np.uint8, np.bool_,
     np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
@@ -34,61 +34,61 @@ _ANY_VALUES: dict[str, Any] = {
 }
 
 
-_ALL_FEATURES = "Data without names must have all of them, in the order of the training data."
-# The formats left out (DOK) cannot be checked as they are and become CSC.
+_ALL_FEATURES = "Data without feature names must have all features, in the order of the training data."
+# Sparse formats that are kept. DOK cannot be checked and becomes CSC.
 SPARSE_FORMATS = ("csc", "csr", "coo", "bsr", "dia", "lil")
 
 
 class Reading(NamedTuple):
-    """Features as an estimator has read them: the source, and the attributes that scikit-learn wants to see afterwards."""
+    """Source of an estimator's features, and the attributes that scikit-learn requires after a fit."""
 
     source: FeatureSource
     attributes: dict[str, Any]
 
 
 def plain_source(X: Any) -> FeatureSource:
-    """Source over the data that a function (not an estimator) was given, out of their container and checked."""
+    """Check unwrapped data that were passed to a function (not an estimator), and return a source over them."""
     if isinstance(X, FeatureSource):
         return X
-    refuse_kinds(X)
+    require_numeric(X)
     columns = getattr(X, "columns", None)
     names = [str(name) for name in columns] if columns is not None else None
     try:
         X = check_array(X, **_ANY_VALUES)
     except (ValueError, OverflowError) as error:
-        raise with_remedy(error) from error
+        raise add_remedy(error) from error
     return as_source(X, names)
 
 
 def read_source(estimator: BaseEstimator, X: Any) -> Reading:
-    """The training data, out of their container: an array, a sparse matrix, a frame or a source.
+    """Check unwrapped training data: an array, a sparse matrix, a data frame or a source.
 
-    The estimator stays as it is: what scikit-learn would set on it (``n_features_in_`` and, where there are names,
-    ``feature_names_in_``) is part of the result. Whether the values are finite is found out by the pass that computes the
-    moments, not here.
+    The estimator is not changed. The attributes that scikit-learn would set (``n_features_in_`` and, if there are names,
+    ``feature_names_in_``) are part of the result. Values are not checked here for NaN and infinity, but in the pass that
+    computes the moments.
     """
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        many = X.n_workers is not None and X.shape[1] > _MANY_NAMES
-        if X.feature_names is not None and not many:  # other data, in an array, have none
+        many = X.n_workers is not None and X.shape[1] > _MAX_NAMES_IN_MEMORY
+        if X.feature_names is not None and not many:  # later data without names are accepted too (names_given_)
             attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
         if isinstance(X, ImputedSource):
             attributes["fill_values_"] = X.fill_values
         return Reading(X, attributes)
-    refuse_kinds(X)
-    reader = copy.copy(estimator)  # scikit-learn sets attributes while it reads
+    require_numeric(X)
+    reader = copy.copy(estimator)  # validate_data sets attributes
     try:
         X = validate_data(reader, X, **_ANY_VALUES)
     except (ValueError, OverflowError) as error:
-        raise with_remedy(error) from error
+        raise add_remedy(error) from error
     attributes = {name: vars(reader)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(reader)}
     return Reading(as_source(X, attributes.get("feature_names_in_")), attributes)
 
 
 def check_features(estimator: BaseEstimator, X: Any, *, any_kind: bool = False, allow_nan: bool = False) -> Any:
-    """Data to predict or transform, checked against the fitted estimator, in their own format.
+    """Check data to predict or transform against the fitted estimator, and return them in their own format.
 
-    Frames may hold ``any_kind`` of values, and numbers may be missing, where that is allowed.
+    With ``any_kind``, frames may hold values of any type. With ``allow_nan``, values may be missing.
     """
     if isinstance(X, FeatureSource):
         if X.shape[1] != estimator.n_features_in_:
@@ -100,63 +100,63 @@ def check_features(estimator: BaseEstimator, X: Any, *, any_kind: bool = False, 
     if any_kind:
         validate_data(estimator, X, reset=False, skip_check_array=True)
         return X
-    refuse_kinds(X)
+    require_numeric(X)
     if sparse.issparse(X):
         check_structure(X)
-    # Objects become numbers, or are refused.
+    # Objects are converted to numbers, or rejected.
     dtype = "numeric" if getattr(getattr(X, "dtype", None), "kind", "") == "O" or isinstance(X, (list, tuple)) else None
-    # What cannot have names need not have them; and where names were given apart from the data, these need not either.
+    # Sparse matrices have no names. If the names were passed separately from the training data, other data need none either.
     if sparse.issparse(X) or (getattr(estimator, "names_given_", False) and not hasattr(X, "columns")):
         estimator = copy.copy(estimator)
         vars(estimator).pop("feature_names_in_", None)
-    gaps = allow_nan or hasattr(estimator, "fill_values_")  # gaps that will be filled
+    gaps = allow_nan or hasattr(estimator, "fill_values_")  # missing values that will be imputed
     options: dict[str, Any] = {"dtype": dtype, "accept_sparse": SPARSE_FORMATS, "accept_large_sparse": True}
     try:
         return validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan" if gaps else True, **options)
     except (ValueError, OverflowError) as error:
         if "features as input" in str(error):
             raise ValueError(f"{error} {_ALL_FEATURES}") from error
-        raise with_remedy(error) from error
+        raise add_remedy(error) from error
 
 
-def filled(estimator: BaseEstimator, columns: Any, features: np.ndarray) -> Any:
-    """Columns of new data, dense, with gaps filled as they were in the fit (:func:`coterie.imputed`); else as they are."""
+def fill_missing(estimator: BaseEstimator, columns: Any, features: np.ndarray) -> Any:
+    """Impute missing values of dense new data as in the fit (:func:`coterie.imputed`); return other data unchanged."""
     values = getattr(estimator, "fill_values_", None)
     if values is None or not isinstance(columns, np.ndarray) or columns.dtype.kind != "f":
         return columns
     return np.where(np.isnan(columns), values[features].astype(columns.dtype), columns)
 
 
-def refuse_kinds(X: Any) -> None:
-    """Refuse what scikit-learn would take for numbers, or not see: dates, text that looks like numbers, masked values."""
+def require_numeric(X: Any) -> None:
+    """Raise ``ValueError`` for data that scikit-learn would convert or ignore: dates, numbers as text, masked values."""
     if isinstance(X, np.ma.MaskedArray) and X.mask.any():
         raise ValueError(
-            f"Input X contains {int(X.mask.sum())} masked (missing) value(s); the first is in sample "
+            f"Input X contains {int(X.mask.sum())} masked (missing) value(s). The first is in sample "
             f"{np.argwhere(X.mask)[0][0]}. Impute them (for instance with X.filled(np.nan) and sklearn.impute.SimpleImputer) "
-            "or drop those features or samples."
+            "or drop these features or samples."
         )
     if not isinstance(X, np.ndarray) and is_frame(X):
-        if all(isinstance(name, str) for name in X.columns):  # others are no names of features for scikit-learn either
+        if all(isinstance(name, str) for name in X.columns):  # as in scikit-learn, feature names must be strings
             refuse_repeated(list(X.columns), of="X: ")
-        refuse_columns(X)
+        require_numeric_columns(X)
     else:
         kind = KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
         if kind is not None:
             raise ValueError(f"Features must be numbers, but X has {kind} (dtype {X.dtype}). Convert, encode or drop them.")
 
 
-def with_remedy(error: ValueError | OverflowError) -> ValueError:
-    """Say what to do about text among the values; other messages of scikit-learn's are clear."""
+def add_remedy(error: ValueError | OverflowError) -> ValueError:
+    """Return an error of scikit-learn with a remedy, if it is about text or numbers that are too large."""
     text = str(error)
     if "convert string" in text or "bytes/strings" in text:
-        return ValueError(f"{text}. Features must be numbers: encode text first, for instance with sklearn's OneHotEncoder.")
+        return ValueError(f"{text}. Features must be numbers. Encode text, for instance with sklearn's OneHotEncoder.")
     if isinstance(error, OverflowError):
-        return ValueError(f"X has a number that no type of NumPy's can hold ({text}). Rescale the feature.")
+        return ValueError(f"X has a number that is too large for any NumPy type ({text}). Rescale the feature.")
     return error
 
 
 def take_columns(X: Any, features: np.ndarray) -> Any:
-    """Some columns of validated data in the format they came in: CSC stays CSC, a frame a frame."""
+    """Return some columns of validated data in their original format: CSC as CSC, a frame as a frame."""
     if isinstance(X, FeatureSource):
         return X.columns(features)
     if sparse.issparse(X) and X.format not in ("csc", "csr"):
@@ -165,7 +165,7 @@ def take_columns(X: Any, features: np.ndarray) -> Any:
 
 
 def take_samples(X: Any, samples: np.ndarray) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame, in the format they came in."""
+    """Return some rows of an array, a sparse matrix or a data frame, in their original format."""
     if sparse.issparse(X):
         return X.tocsr()[samples].asformat(X.format)
     return safe_indexing(X, samples, axis=0)

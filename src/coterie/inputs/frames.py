@@ -1,4 +1,4 @@
-"""Data frames as people have them: which columns are no numbers, all of them in one message, with what helps."""
+"""Checks of data frames: one message lists all columns that are not numeric, with a remedy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from coterie.data.readers.columns import listed
 
-# What NumPy's kinds of types are, that are no numbers.
+# Descriptions of the NumPy type kinds that are not numeric.
 KINDS = {"M": "dates", "m": "durations", "U": "text", "S": "text", "T": "text", "V": "records"}
-# The last part of what pandas, polars and pyarrow call theirs, in lower case.
-_BEGINNINGS = {
+# Descriptions of type names of pandas, polars and pyarrow, by their beginning in lower case.
+_TYPE_PREFIXES = {
     "date": "dates", "timestamp": "dates", "period": "dates", "time": "dates", "duration": "durations",
     "timedelta": "durations", "categor": "categories", "enum": "categories", "dictionary": "categories",
     "str": "text", "string": "text", "utf8": "text", "large_string": "text", "binary": "text",
@@ -21,42 +21,47 @@ _BEGINNINGS = {
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame: columns that have names and types."""
+    """Return True if X is a data frame: columns with names and types."""
     return not is_lazy(X) and hasattr(X, "dtypes") and hasattr(X, "columns")
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether X is a query of polars' that has not been run."""
+    """Return True if X is a polars ``LazyFrame``."""
     return type(X).__name__ == "LazyFrame" and type(X).__module__.partition(".")[0] == "polars"
 
 
-def refuse_columns(X: Any) -> None:
-    """Refuse a frame with columns that are no numbers: all of them at once, and the gaps of the others."""
+def require_numeric_columns(X: Any) -> None:
+    """Raise ``ValueError`` with all columns of a frame that are not numeric, and missing values of the others."""
     types = list(X.dtypes)
     wrong = {}
-    for place, (name, dtype) in enumerate(zip(X.columns, types, strict=True)):
-        kind = _kind_of(dtype) or (_kind_of_objects(_column(X, place)) if str(dtype).lower() == "object" else None)
+    for position, (name, dtype) in enumerate(zip(X.columns, types, strict=True)):
+        kind = _kind_of(dtype) or (_kind_of_objects(_column(X, position)) if str(dtype).lower() == "object" else None)
         if kind is not None:
-            wrong[place] = (str(name), kind)
+            wrong[position] = (str(name), kind)
     if not wrong:
         return
     shown = listed([f"{name!r} ({kind})" for name, kind in wrong.values()])
     are = "columns of X is not" if len(wrong) == 1 else "columns of X are not"
-    encoded = [name for place, (name, kind) in wrong.items() if kind in ("categories", "text") and _repeats(_column(X, place))]
+    encoded = [
+        name
+        for position, (name, kind) in wrong.items()
+        if kind in ("categories", "text") and _is_categorical(_column(X, position))
+    ]
+    dropped = [name for name, _ in wrong.values() if name not in encoded]
     raise ValueError(
-        f"Features must be numbers, but {len(wrong)} of {len(types)} {are}: {shown}.{_gaps(X, set(wrong))} Leave them out, or "
-        f"encode them in a pipeline:\n{_remedy(encoded, [name for name, _ in wrong.values() if name not in encoded])}"
+        f"Features must be numbers, but {len(wrong)} of {len(types)} {are}: {shown}.{_describe_missing(X, set(wrong))} Drop "
+        f"them or encode them in a pipeline:\n{_remedy(encoded, dropped)}"
     )
 
 
-def _repeats(values: Any) -> bool:
-    """Whether values are words for kinds of things, not names of single ones: a column each would say nothing."""
-    different = {str(value) for value in values}
-    return len(different) <= max(2, min(100, len(values) // 2))
+def _is_categorical(values: Any) -> bool:
+    """Return True if text values repeat, so that they are categories and not names, which one-hot encoding cannot use."""
+    distinct = {str(value) for value in values}
+    return len(distinct) <= max(2, min(100, len(values) // 2))
 
 
 def _remedy(encoded: Sequence[str], dropped: Sequence[str]) -> str:
-    """The two lines that make numbers of columns: some are encoded, the others left out."""
+    """Return two lines of code that encode some columns and drop others."""
     steps = []
     if encoded:
         more = ", ..." if len(encoded) > 3 else ""
@@ -71,33 +76,33 @@ def _remedy(encoded: Sequence[str], dropped: Sequence[str]) -> str:
     )
 
 
-def _gaps(X: Any, skip: set[int]) -> str:
-    """The missing values of the other columns, in a sentence; empty where there are none."""
+def _describe_missing(X: Any, skip: set[int]) -> str:
+    """Return a sentence about missing values of the other columns; "" if there are none."""
     found = []
-    for place, name in enumerate(X.columns):
-        if place in skip:
+    for position, name in enumerate(X.columns):
+        if position in skip:
             continue
         try:
-            column = np.asarray(_column(X, place), dtype=np.float64)
-        except (TypeError, ValueError):  # whatever it is, scikit-learn will tell
+            column = np.asarray(_column(X, position), dtype=np.float64)
+        except (TypeError, ValueError):  # scikit-learn reports it
             continue
         if count := int(np.isnan(column).sum()):
             found.append(f"{name!r} ({count})")
     if not found:
         return ""
-    return f" And there are values missing, which SimpleImputer fills: {listed(found)}."
+    return f" Values are missing, which SimpleImputer can impute: {listed(found)}."
 
 
 def _kind_of(dtype: Any) -> str | None:
-    """What a type of a column is in words; None for numbers, booleans, and objects, which may be anything."""
+    """Describe the type of a column; return None for numbers, booleans and objects, which may be anything."""
     text = str(dtype).lower().removeprefix("arrow.")
     if getattr(dtype, "kind", "") in KINDS:
         return KINDS[dtype.kind]
-    return next((kind for beginning, kind in _BEGINNINGS.items() if text.startswith(beginning)), None)
+    return next((kind for beginning, kind in _TYPE_PREFIXES.items() if text.startswith(beginning)), None)
 
 
 def _kind_of_objects(values: Any) -> str | None:
-    """What objects are, by the first one that is no number."""
+    """Describe objects by the first that is text or a date; return None if there is none."""
     for value in values:
         if isinstance(value, (str, bytes)):
             return "text"
@@ -106,6 +111,6 @@ def _kind_of_objects(values: Any) -> str | None:
     return None
 
 
-def _column(X: Any, place: int) -> Any:
-    """A column by its position: names may come twice."""
-    return X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
+def _column(X: Any, position: int) -> Any:
+    """Return a column by position, because names may repeat."""
+    return X.iloc[:, position] if hasattr(X, "iloc") else X[:, position]

@@ -1,4 +1,4 @@
-"""``coterie.imputed``: missing values filled so that no sample that a fold holds out has a say in it."""
+"""``coterie.imputed``: imputation that does not use the held-out samples of a fold."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from coterie.inputs.opening import source_of
 
 
 def imputed(X: Any, strategy: str = "median") -> Any:
-    """Fill missing values, for estimators that validate: every fold fills them from its own training samples.
+    """Impute missing values so that every fold of a validation uses only its own training samples.
 
-    A pipeline with ``SimpleImputer`` does the same for a plain estimator. But what chooses by cross-validation within
-    its ``fit`` (``GroupDiscovery…CV``, :func:`coterie.compare`) sees only what the imputer has made of all samples, and a
-    median that the held-out samples have shared in lets their score look better than it is. Given this, they fill
-    each fold by itself, and the model fitted in the end remembers what it was fitted with: its ``predict``
-    fills the gaps of new samples (``fill_values_``).
+    A pipeline with ``SimpleImputer`` does the same for a plain estimator. However, methods that cross-validate within their
+    ``fit`` (``GroupDiscovery…CV``, :func:`coterie.compare`) would receive data imputed from all samples. Held-out samples
+    then influence the imputed values, and held-out scores are too optimistic. With the result of this function, such methods
+    impute each fold separately. The final model stores its values (``fill_values_``), with which ``predict`` imputes missing
+    values of new samples.
 
     Parameters
     ----------
     X : {array-like, data frame, DenseSource, Dataset, path} of shape (n_samples, n_features)
-        Dense data; NaN (in a frame also what its library has for missing values) is a gap.
+        Dense data. NaN, and in a data frame any missing value of its library, is imputed.
 
     strategy : {"median", "mean", "most_frequent"}, default="median"
-        What a gap is filled with, feature by feature. Of equally frequent values the smallest one. Sample weights do not
-        enter, as in scikit-learn.
+        Statistic of each feature that replaces its missing values. Of equally frequent values, the smallest is used. Sample
+        weights are ignored, as in scikit-learn.
 
     Returns
     -------
     X : ImputedSource, or Dataset for a data set
-        For ``fit`` of any estimator, and for :func:`coterie.compare`.
+        Imputed data, for ``fit`` of any estimator and for :func:`coterie.compare`.
 
     See Also
     --------
-    open_features : Has it as the option ``impute``.
+    open_features : Read a file, with this imputation as the option ``impute``.
 
     Notes
     -----
-    :func:`coterie.group_confidence` and methods with cross-validation of their own (``n_candidates="cv"`` of GRM, the criteria
-    of DAF) work with what all samples say of a gap. No label enters, so shuffled labels and real ones are treated alike.
+    :func:`coterie.group_confidence` and methods with their own cross-validation (``n_candidates="cv"`` of GRM, the criteria
+    of DAF) use values imputed from all samples. Labels are not used, so permuted and true labels are treated alike.
 
     Examples
     --------
@@ -51,12 +51,12 @@ def imputed(X: Any, strategy: str = "median") -> Any:
     >>> data = make_support_affiliated(200, 40, n_support=3, n_true=7, random_state=0)
     >>> X = np.where(np.random.default_rng(0).random(data.X.shape) < 0.05, np.nan, data.X)
     >>> model = GroupDiscoveryClassifierCV(5, random_state=0).fit(imputed(X), data.y)
-    >>> model.predict(X).shape  # the gaps of new samples are filled as well
+    >>> model.predict(X).shape  # missing values of new samples are imputed
     (200,)
     """
     if isinstance(X, Dataset):
         return imputed_dataset(X, strategy)
     source = source_of(X)
     if not isinstance(source, DenseSource):
-        raise ValueError("imputed() fills dense features; in sparse data what is not there is zero.")
+        raise ValueError("imputed() applies only to dense features. In sparse data, entries that are not stored are zero.")
     return ImputedSource(source.array, strategy, source.feature_names)

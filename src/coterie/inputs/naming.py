@@ -1,4 +1,4 @@
-"""Features by name: which columns of X a fitted selector reads, and names for models that were fitted without."""
+"""Selection of the columns that a fitted selector reads by name, and names for fitted models without names."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from coterie.data.memory import as_source
 from coterie.data.names import check_names
 from coterie.data.source import FeatureSource
-from coterie.inputs.arrays import SPARSE_FORMATS, check_features, filled, refuse_kinds, take_columns, with_remedy
+from coterie.inputs.arrays import SPARSE_FORMATS, add_remedy, check_features, fill_missing, require_numeric, take_columns
 from coterie.inputs.types import NamesLike
 from coterie.persistence.slim import KeptNames, names_digest
 
-# Names that a message lists.
-_SHOWN = 5
+# Maximum number of names listed in a message.
+_MAX_NAMES_SHOWN = 5
 
 
 def names_at(estimator: Any, features: np.ndarray) -> list[str] | None:
-    """What a fitted selector calls some features; None where it knows no names."""
+    """Return the names of some features of a fitted selector; None if it has no names."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         return [str(names[int(j)]) for j in features]
@@ -38,38 +38,40 @@ def columns_read(
     any_kind: bool = False,
     allow_nan: bool = False,
 ) -> Any:
-    """The columns of X that are some features of a fitted selector, checked.
+    """Return the checked columns of X that correspond to some features of a fitted selector.
 
-    Where both have names, these alone decide: the columns may stand in any order, others may stand among them, and those that
-    are not read may be missing. Without names X must have all features, in the order of the training data: a matrix with as
-    many columns as the model reads could have them in any order.
+    If both have names, columns are selected by name: they may be in any order, there may be additional columns, and columns
+    that are not read may be missing. Without names, X must have all features in the order of the training data, because a
+    matrix with only the columns that the model reads could have them in any order.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted selector.
+        Fitted selector.
     given : array, sparse matrix, data frame or source
-        The data, out of their container.
+        Unwrapped data.
     features : ndarray of int
-        The features to read, in order.
+        Features to read, in order.
     as_given : bool, default=False
-        Whether a frame stays the frame it is, every column with its own type.
+        Whether to return columns of a data frame as a data frame, each with its own type.
     any_kind : bool, default=False
-        Whether columns may hold anything.
+        Whether columns may hold values of any type.
     allow_nan : bool, default=False
         Whether values may be missing.
     """
-    allow_nan = allow_nan or hasattr(estimator, "fill_values_")  # gaps are filled as they were in the fit
+    allow_nan = allow_nan or hasattr(estimator, "fill_values_")  # missing values are imputed as in the fit
     wanted, names = names_at(estimator, features), _names_of(given)
     if wanted is None or names is None:
         checked = check_features(estimator, given, any_kind=any_kind, allow_nan=allow_nan)
-        return take_columns(given, features) if as_given else filled(estimator, take_columns(checked, features), features)
-    chosen = take_columns(given, _places(estimator, names, features, wanted))
+        if as_given:
+            return take_columns(given, features)
+        return fill_missing(estimator, take_columns(checked, features), features)
+    chosen = take_columns(given, _column_positions(estimator, names, features, wanted))
     if isinstance(given, FeatureSource):
-        return filled(estimator, chosen, features)
+        return fill_missing(estimator, chosen, features)
     if any_kind:
         return chosen
-    refuse_kinds(chosen)
+    require_numeric(chosen)
     finite: Any = "allow-nan" if allow_nan else True
     try:
         values = check_array(
@@ -81,12 +83,12 @@ def columns_read(
             input_name="X",
         )
     except (ValueError, OverflowError) as error:
-        raise with_remedy(error) from error
-    return chosen if as_given else filled(estimator, values, features)
+        raise add_remedy(error) from error
+    return chosen if as_given else fill_missing(estimator, values, features)
 
 
 def _names_of(X: Any) -> Sequence[str] | None:
-    """Names of the columns of a source or a data frame, if all are text."""
+    """Return the column names of a source or a data frame, or None unless all are strings."""
     if isinstance(X, FeatureSource):
         return X.feature_names
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
@@ -95,42 +97,42 @@ def _names_of(X: Any) -> Sequence[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _places(estimator: Any, names: Sequence[str], features: np.ndarray, wanted: list[str]) -> np.ndarray:
-    """Where the wanted names stand among all names."""
+def _column_positions(estimator: Any, names: Sequence[str], features: np.ndarray, wanted: list[str]) -> np.ndarray:
+    """Return the positions of the wanted names among all names."""
     if len(names) == estimator.n_features_in_ and all(names[int(j)] == name for j, name in zip(features, wanted, strict=True)):
-        return features  # as in the training data: no table of a million names is needed
-    places: dict[str, int] = {}
-    needed = set(wanted)
-    for place, name in enumerate(names):
-        if name in needed:
-            if name in places:
+        return features  # same order as in the training data, so no table of a million names is needed
+    positions: dict[str, int] = {}
+    required = set(wanted)
+    for position, name in enumerate(names):
+        if name in required:
+            if name in positions:
                 raise ValueError(
-                    f"X: columns {places[name]} and {place} are both called {name!r}, which "
+                    f"X: columns {positions[name]} and {position} are both named {name!r}, which "
                     f"{type(estimator).__name__} reads. Rename or drop one of them."
                 )
-            places[name] = place
-    missing = [name for name in wanted if name not in places]
+            positions[name] = position
+    missing = [name for name in wanted if name not in positions]
     if missing:
-        shown = ", ".join(repr(name) for name in missing[:_SHOWN])
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        shown = ", ".join(repr(name) for name in missing[:_MAX_NAMES_SHOWN])
+        more = f" and {len(missing) - _MAX_NAMES_SHOWN} more" if len(missing) > _MAX_NAMES_SHOWN else ""
         reader = type(estimator).__name__
-        raise ValueError(f"X lacks {len(missing)} of the {len(wanted)} features that {reader} reads, by name: {shown}{more}.")
-    return np.array([places[name] for name in wanted], dtype=np.int64)
+        raise ValueError(f"X lacks {len(missing)} of the {len(wanted)} features that {reader} reads: {shown}{more}.")
+    return np.array([positions[name] for name in wanted], dtype=np.int64)
 
 
 def name_features(model: Any, feature_names: Any = None) -> Any:
-    """Give the features of a fitted model their names, in its groups and everywhere else.
+    """Set the feature names of a fitted model, including those in its groups.
 
-    A pipeline hands no names to the next step where a step before makes a sparse matrix or an array, as scikit-learn's
-    vectorizers do. After the fit they can be had from the steps before.
+    A pipeline passes no names to the next step if a step returns a sparse matrix or an array, as the vectorizers of
+    scikit-learn do. After the fit, the names are available from the previous steps.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A fitted estimator of Coterie's, or a fitted pipeline with such among its steps, all of which get their names from
-        ``get_feature_names_out`` of the steps before.
+        Fitted estimator of Coterie, or fitted pipeline with such estimators among its steps. Each of them gets its names from
+        ``get_feature_names_out`` of the previous steps.
     feature_names : array-like of str or callable, default=None
-        Names of all features of X (or a function that returns them). A pipeline may do without.
+        Names of all features of X, or a function that returns them. Optional for a pipeline.
 
     Returns
     -------
@@ -139,8 +141,8 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
 
     See Also
     --------
-    coterie.as_source : Names for a matrix, before the fit.
-    coterie.FeatureGroups.with_names : Other names in the groups alone.
+    coterie.as_source : Set the names of a matrix before the fit.
+    coterie.FeatureGroups.with_names : Change the names in the groups only.
 
     Examples
     --------
@@ -157,30 +159,32 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
     if steps is None:
         _name(model, feature_names)
         return model
-    ours = [place for place, (_, step) in enumerate(steps) if type(step).__module__.split(".")[0] == "coterie"]
-    if not ours:
-        raise ValueError("name_features() found no estimator of Coterie's among the steps of the pipeline.")
+    positions = [k for k, (_, step) in enumerate(steps) if type(step).__module__.split(".")[0] == "coterie"]
+    if not positions:
+        raise ValueError("The pipeline has no step that is an estimator of Coterie.")
     names = feature_names() if callable(feature_names) else feature_names
-    for place in ours:
-        if place == 0 and names is None:
-            raise ValueError("The pipeline has no step before Coterie's that could know names; give them as feature_names.")
-        _name(steps[place][1], model[:place].get_feature_names_out(names) if place else names)
+    for k in positions:
+        if k == 0 and names is None:
+            raise ValueError("The first step of the pipeline is an estimator of Coterie. Pass its names as feature_names.")
+        _name(steps[k][1], model[:k].get_feature_names_out(names) if k else names)
     return model
 
 
 def _name(model: Any, feature_names: Any) -> None:
-    """Set the names of one fitted estimator, in one step."""
+    """Set the names of a fitted estimator, in one assignment."""
     if type(model).__module__.split(".")[0] != "coterie":
-        raise TypeError(f"name_features() takes an estimator of Coterie's or a pipeline with one, not {type(model).__name__}.")
+        raise TypeError(
+            f"name_features() requires an estimator of Coterie or a pipeline with one, but got {type(model).__name__}."
+        )
     check_is_fitted(model)
     if feature_names is None:
-        raise ValueError("name_features() needs the names of all features: name_features(model, names).")
+        raise ValueError("name_features() requires the names of all features: name_features(model, names).")
     names = np.array(check_names(feature_names, model.n_features_in_), dtype=object)
     known, kept = getattr(model, "feature_names_in_", None), getattr(model, "kept_names_", None)
     if (known is not None and not np.array_equal(known, names)) or (kept is not None and kept.digest != names_digest(names)):
         raise ValueError(
-            f"{type(model).__name__} was fitted to data with other names. model.groups_.with_names(names) has the groups with "
-            "names of your own."
+            f"{type(model).__name__} was fitted to data with other names. To rename the features of its groups, use "
+            "model.groups_.with_names(names)."
         )
     state = {key: value for key, value in vars(model).items() if key != "kept_names_"}
     state |= {"feature_names_in_": names, "names_given_": True}
@@ -190,5 +194,5 @@ def _name(model: Any, feature_names: Any) -> None:
 
 
 def named(source: FeatureSource, feature_names: NamesLike) -> FeatureSource:
-    """A source over the same features with these names."""
+    """Return a source over the same features with these names."""
     return as_source(source, feature_names() if callable(feature_names) else feature_names)

@@ -1,8 +1,8 @@
-"""The front door: whatever a user passes to ``fit``, ``predict``, ``group_confidence`` or ``report`` is opened here, once.
+"""Opening of the data that users pass to ``fit``, ``predict``, ``group_confidence`` or ``report``.
 
-Containers of features (paths, data sets, stores, AnnData objects, Dask arrays, lazy frames) are opened by :func:`unwrapped`;
-what is left is an array, a sparse matrix, a data frame or a source. :func:`open_input` checks it, with labels, weights and
-covariates; everything below takes the :class:`Input` that it returns.
+The function :func:`unwrapped` opens containers of features: paths, data sets, stores, AnnData objects, Dask arrays and lazy
+frames. It returns an array, a sparse matrix, a data frame or a source. The function :func:`open_input` checks it together
+with labels, weights and covariates, and returns an :class:`Input`, which all other packages use.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from coterie.data.covariates import Covariates, as_covariates, explains
+from coterie.data.covariates import Covariates, as_covariates, explains_target
 from coterie.data.dataset import Dataset
 from coterie.data.errors import is_address
 from coterie.data.opening import open_features
-from coterie.data.readers.h5ad import candidates, is_anndata
+from coterie.data.readers.h5ad import describe_obs_columns, is_anndata
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store, is_store
 from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.frames import is_lazy
 from coterie.inputs.naming import named
-from coterie.inputs.placement import lives_on_cluster, on_cluster, placed
+from coterie.inputs.placement import on_cluster, placed, supports_cluster
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
 
 
 class Unwrapped(NamedTuple):
-    """What a container holds.
+    """Content of a container.
 
     Attributes
     ----------
     X : array, sparse matrix, data frame or FeatureSource
-        The features.
+        Features.
     y : array-like or None
-        The labels given, or else those of the container.
+        Labels passed by the user, or else those of the container.
     origin : Dataset, Store or None
-        The container, where it is more than a matrix.
+        The container, if it is a data set or a store.
     """
 
     X: Any
@@ -51,38 +51,38 @@ class Unwrapped(NamedTuple):
 
     @property
     def covariates(self) -> Covariates | None:
-        """The covariates that the container brings."""
+        """Covariates of the container, or None."""
         return None if self.origin is None else self.origin.covariates
 
 
 def unwrapped(
     X: FeaturesLike, y: TargetsLike = None, *, reader: BaseEstimator | str | None = None, client: ClientLike = None
 ) -> Unwrapped:
-    """Open a container; anything else is left as it is.
+    """Open a container; return anything else unchanged.
 
     Parameters
     ----------
     X : array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store or Dask array
-        The features. Stores and Dask arrays stay with the workers of a Dask cluster where a client is given or active and the
-        reader can work there. Other Dask arrays and lazy frames are computed.
+        Features. Stores and Dask arrays remain with the workers of a Dask cluster if a client is given or active and the
+        reader supports it. Otherwise Dask arrays, as well as lazy frames, are computed.
     y : array-like, str or None
-        Labels. Text is the name of a column: of ``obs`` for an AnnData object, of the file for a path. None takes the labels
-        of the container.
+        Labels. A string is the name of a column: of ``obs`` for an AnnData object, of the file for a path. None means the
+        labels of the container.
     reader : estimator or str, optional
-        The estimator that reads, or the name of a function that can work on a cluster; None for functions that cannot.
+        Estimator that reads the data, or name of a function that supports clusters; None for functions that do not.
     client : distributed.Client, optional
         Client of a cluster.
     """
     held: Any = X
     labels: Any = y
     if (isinstance(held, np.ndarray) or sparse.issparse(held)) and client is None and not isinstance(labels, str):
-        return Unwrapped(held, labels)  # no container
+        return Unwrapped(held, labels)  # not a container
     if isinstance(held, (str, os.PathLike)) or is_anndata(held):
         if isinstance(labels, str):
             held = open_features(held, label=labels)
             labels = held.y
         elif not is_anndata(held) and (is_address(held) or is_store(held)):
-            held = Store(held)  # nothing is read yet: its features may stay with the workers of a cluster
+            held = Store(held)  # reads no features, which may remain with the workers of a cluster
         else:
             held = open_features(held)
     origin = held if isinstance(held, (Dataset, Store)) else None
@@ -91,8 +91,8 @@ def unwrapped(
     if isinstance(labels, str):
         columns = f" (X[{labels!r}]) and X without them" if hasattr(held, "columns") else ""
         raise ValueError(
-            f"y is the word {labels!r}. It may be the name of a column for an AnnData object or a path; "
-            f"of other data, pass the labels themselves{columns}."
+            f"y is the string {labels!r}. A column name is supported for an AnnData object or a path only. "
+            f"For other data, pass the labels themselves{columns}."
         )
     if isinstance(held, (Dataset, Store)):
         return Unwrapped(held.source, held.y if labels is None else labels, origin)
@@ -102,12 +102,12 @@ def unwrapped(
 
 
 def source_of(X: FeaturesLike) -> FeatureSource:
-    """Source over the data that a function (not an estimator) was given."""
+    """Return a source over the data that were passed to a function (not an estimator)."""
     return plain_source(unwrapped(X).X)
 
 
 def opened(X: FeaturesLike, y: TargetsLike = None, *, cluster: bool = False) -> tuple[Any, Any]:
-    """Features and labels out of a container, for functions."""
+    """Return the features and labels of a container, for functions."""
     on_workers = on_cluster(X) if cluster else None
     if on_workers is not None:
         return on_workers[0], on_workers[1] if y is None else y
@@ -116,29 +116,32 @@ def opened(X: FeaturesLike, y: TargetsLike = None, *, cluster: bool = False) -> 
 
 
 def _on_workers(X: Any, y: Any, reader: BaseEstimator | str, client: ClientLike) -> tuple[Any, Any]:
-    """Features with the workers of a cluster, where there is a client and the reader can work there."""
-    able = isinstance(reader, str) or lives_on_cluster(reader)
+    """Move features to the workers of a cluster, if there is a client and the reader supports it."""
+    able = isinstance(reader, str) or supports_cluster(reader)
     X, y = placed(X, y, client, reader=reader, able=able)
-    found = on_cluster(X) if isinstance(reader, str) or lives_on_cluster(reader, X) else None
+    found = on_cluster(X) if isinstance(reader, str) or supports_cluster(reader, X) else None
     return (X, y) if found is None else (found[0], found[1] if y is None else y)
 
 
 def labels_hint(X: Any) -> str:
-    """What y could be for an AnnData object."""
-    known = candidates(X) if is_anndata(X) else ""
+    """Return a sentence with possible label columns of an AnnData object."""
+    known = describe_obs_columns(X) if is_anndata(X) else ""
     return f" Pass the name of a column of obs: {known}." if known else ""
 
 
 def _computed(X: Any) -> Any:
-    """A Dask array in memory; blocks may be dense or sparse."""
+    """Compute a Dask array, whose blocks may be dense or sparse."""
     computed = X.compute()
     if not sparse.issparse(computed) and not isinstance(computed, np.ndarray):
-        raise ValueError(f"The Dask array has blocks of type {type(computed).__name__}; NumPy and SciPy's sparse are known.")
+        raise ValueError(
+            f"The Dask array has blocks of type {type(computed).__name__}. Only NumPy arrays and SciPy sparse matrices are "
+            "supported."
+        )
     return computed
 
 
-# How y is read: as classes, as numbers, as 1 and -1 for normal samples and outliers; checked alone, where it must be given
-# or where it is; as it is; or not at all.
+# Interpretation of y: as classes, as numbers, or as 1 and -1 for normal samples and outliers; only checked, if it is required
+# or if it is given; unchanged; or ignored.
 TargetKind: TypeAlias = Literal["classes", "numbers", "normality", "labels", "optional", "any", "none"]
 
 
@@ -149,23 +152,23 @@ class Input:
     Attributes
     ----------
     source : FeatureSource
-        The features.
+        Features.
     X : array, sparse matrix, data frame or FeatureSource
-        The features as the user passed them, out of their container.
+        Features as passed by the user, unwrapped.
     y : ndarray of shape (n_samples,) or None
-        Labels or targets as the user gave them.
+        Labels or targets as passed by the user.
     targets : ndarray of shape (n_samples,)
-        The same as losses take them: class codes, or numbers; ones where there is nothing to predict.
+        Labels or targets as used by losses: class codes, or numbers; ones if there is no target.
     classes : ndarray or None
-        The classes that the codes stand for.
+        Classes of the codes.
     weight : ndarray of shape (n_samples,) or None
-        Sample weights in the fit; None where all are one. Zero for samples that only take part in scores.
+        Sample weights in the fit; None if all are one. Zero for samples that are used in scores only.
     score_weight : ndarray of shape (n_samples,) or None
         Sample weights in held-out scores.
     covariates : ndarray of shape (n_samples, n_covariates) or None
-        What is to be accounted for.
+        Covariates.
     attributes : dict
-        What the fitted estimator publishes about its data: ``n_features_in_``, names, names of the covariates.
+        Attributes of the fitted estimator that describe its data: ``n_features_in_``, feature names, covariate names.
     """
 
     source: FeatureSource
@@ -190,12 +193,12 @@ class Input:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels or targets, for folds; the targets where the user gave none."""
+        """Labels or targets for folds; ``targets`` if the user passed none."""
         return self.targets if self.y is None else self.y
 
     @cached_property
     def mostly_zero(self) -> bool:
-        """Whether most values are zero: counts of rare things, whose few values a standard deviation would blow up."""
+        """Whether most values are zero, as in counts of rare events, whose few values standardisation would inflate."""
         return mostly_zero(self.source)
 
 
@@ -216,22 +219,22 @@ def open_input(
     Parameters
     ----------
     X : array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store or Dask array
-        The features.
+        Features.
     y : array-like of shape (n_samples,), str or None
-        Labels or targets, or the name of their column; None takes those that X brings.
+        Labels or targets, or the name of their column. None means those of X.
     reader : estimator
-        The estimator that reads; it is not changed.
+        Estimator that reads the data. It is not changed.
     target : {"classes", "numbers", "normality", "labels", "optional", "any", "none"}
-        How y is read. ``"labels"`` are checked and not interpreted, ``"optional"`` ones may be missing; for ``"any"`` y is
-        left as it is, for ``"none"`` it is ignored.
+        Interpretation of y. With ``"labels"``, y is checked but not interpreted; with ``"optional"``, it may also be missing.
+        With ``"any"``, y is not changed; with ``"none"``, it is ignored.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights.
     covariates : array-like or data frame of shape (n_samples, n_covariates), optional
-        Covariates; with ``adjusts``, None takes those that X brings.
+        Covariates. With ``adjusts``, None means those of X.
     adjusts : bool, default=False
-        Whether the reader accounts for covariates.
+        Whether the reader adjusts for covariates.
     feature_names : array-like of str or callable, optional
-        Names for features that have none.
+        Names of the features.
     client : distributed.Client, optional
         Client of a Dask cluster whose workers hold the features.
     """
@@ -248,7 +251,7 @@ def open_input(
 def _checked(
     reading: Reading, X: Any, y: Any, reader: BaseEstimator, target: TargetKind, sample_weight: Any, covariates: Any, hint: str
 ) -> Input:
-    """The input with targets, weights and covariates read."""
+    """Check targets, weights and covariates, and return the input."""
     n_samples, attributes = reading.source.shape[0], dict(reading.attributes)
     classes: np.ndarray | None = None
     if target in ("none", "any") or (target == "optional" and y is None):
@@ -268,20 +271,20 @@ def _checked(
     values = None
     if covariates is not None:
         values, names = as_covariates(covariates, n_samples)
-        if explains(values, targets):
+        if explains_target(values, targets):
             raise ValueError(
-                f"The covariates ({', '.join(names)}) explain y completely, so that nothing is left for the features. Is y "
-                "one of them, or are there as many covariates as samples?"
+                f"The covariates ({', '.join(names)}) explain y completely. Is y one of them, or are there as many covariates "
+                "as samples?"
             )
         attributes["covariate_names_"] = np.array(names, dtype=object)
     return Input(reading.source, X, labels, targets, classes, weight, score_weight, values, attributes)
 
 
 def _normal_weight(normal: np.ndarray, given: np.ndarray | None) -> np.ndarray | None:
-    """Weights in the fit of one class: outliers have none."""
+    """Return the weights in the fit of one class, in which outliers have weight zero."""
     if normal.all():
         return given
     weight = np.where(normal, 1.0 if given is None else given, 0.0)
     if not weight.any():
-        raise ValueError("There are no normal samples (label 1) of positive weight to learn from.")
+        raise ValueError("There are no normal samples (label 1) with positive weight.")
     return weight

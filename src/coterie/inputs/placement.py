@@ -1,7 +1,7 @@
-"""Where the work on features is done: in this process, or by the workers of a cluster.
+"""Placement of features in this process or with the workers of a Dask cluster.
 
-This is the one place through which other packages reach :mod:`coterie.cluster`. What knows Dask is loaded by its name, and
-only where there is a client; afterwards algorithms see a :class:`~coterie.data.FeatureSource` like any other.
+Other packages access :mod:`coterie.cluster` through this module only. Code that requires Dask is imported by name, and only
+if there is a client. Algorithms use a :class:`~coterie.data.FeatureSource` in either case.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from distributed import Client
 
-# What the package of the cluster does before there is a source: open a store or a Dask array there, and compare methods.
-_OPEN = "coterie.cluster.opening:open_on_cluster"
-_COMPARE = "coterie.cluster.jobs:ClusterSchedule"
+# Import paths of the parts of coterie.cluster used here: opening a store or a Dask array, and comparing methods.
+_OPEN_ON_CLUSTER = "coterie.cluster.opening:open_on_cluster"
+_CLUSTER_SCHEDULE = "coterie.cluster.jobs:ClusterSchedule"
 
 
 def active_client() -> Client | None:
-    """The Dask client that is active in this process, or None; Dask is not imported for it."""
+    """Return the active Dask client of this process, or None, without importing Dask."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
@@ -33,55 +33,58 @@ def active_client() -> Client | None:
 
 
 def on_cluster(X: Any, client: Client | None = None) -> tuple[FeatureSource, np.ndarray | None] | None:
-    """Features with the workers of a cluster, and labels, for a store (or its name) or a Dask array; else None.
+    """Return features held by the workers of a cluster, and labels, for a store (or its path) or a Dask array.
 
     Parameters
     ----------
     X : object
-        What the user has given.
+        Data as passed by the user. For other data than stores and Dask arrays, the result is None.
     client : distributed.Client, default=None
-        Client of the cluster; None for the active one. Without any, the answer is None.
+        Client of the cluster; None for the active client. Without a client, the result is None.
     """
     client = active_client() if client is None else client
-    found: tuple[FeatureSource, np.ndarray | None] | None = None if client is None else load(_OPEN)(X, client)
+    found: tuple[FeatureSource, np.ndarray | None] | None = None if client is None else load(_OPEN_ON_CLUSTER)(X, client)
     return found
 
 
 def cluster_schedule(*arguments: Any) -> Any:
-    """What runs the units of a comparison on a cluster, an :class:`~coterie.comparison.process.AnySchedule`."""
-    return load(_COMPARE)(*arguments)
+    """Return a :class:`~coterie.comparison.process.AnySchedule` that runs the units of a comparison on a cluster."""
+    return load(_CLUSTER_SCHEDULE)(*arguments)
 
 
 def has_workers(X: Any) -> bool:
-    """Return True if X is a source whose features are with the workers of a cluster."""
+    """Return True if X is a source whose features are held by the workers of a cluster."""
     return isinstance(X, FeatureSource) and X.n_workers is not None
 
 
-def lives_on_cluster(estimator: Any, X: Any = None) -> bool:
-    """Whether an estimator can work on features that are with the workers of a cluster.
+def supports_cluster(estimator: Any, X: Any = None) -> bool:
+    """Return True if an estimator supports features held by the workers of a cluster.
 
-    One whose tasks need the whole store cannot work on a Dask array, of which each worker has a part.
+    An estimator whose tasks require the whole store does not support a Dask array, of which each worker has a part.
     """
-    there = getattr(estimator, "_on_cluster", "")
-    return bool(there) and not (there == "stores" and hasattr(X, "chunks"))
+    support = getattr(estimator, "_on_cluster", "")
+    return bool(support) and not (support == "stores" and hasattr(X, "chunks"))
 
 
 def in_one_process(source: FeatureSource, reader: str) -> FeatureSource:
-    """The source, whose features must be in this process, for a ``reader`` that goes through all of them repeatedly."""
+    """Return the source; raise ``ValueError`` unless its features are in this process, as ``reader`` requires."""
     if has_workers(source):
         raise ValueError(
-            f"{reader} looks at all features together, which it cannot do while they are with the workers of a cluster; "
-            "open the store in this process (without client= or --dask)."
+            f"{reader} requires all features in one process, but they are held by the workers of a cluster. "
+            "Open the store in this process (without client= or --dask)."
         )
     return source
 
 
 def placed(X: Any, y: Any, client: Client | None, *, reader: Any, able: bool = True) -> tuple[Any, Any]:
-    """Features on the cluster of a client, and labels; without a client as they are (an active one is looked for later)."""
+    """Move features to the cluster of a client and return them with the labels.
+
+    Without a client, return both unchanged. An active client is used later.
+    """
     if not able and (client is not None or has_workers(X)):
-        name = " ".join(repr(reader).split())  # with the parameters that make it so
+        name = " ".join(repr(reader).split())  # includes the parameters, on which support may depend
         raise ValueError(
-            f"{name} cannot work on features that are with the workers of a cluster; open the store in this process "
+            f"{name} does not support features held by the workers of a cluster. Open the store in this process "
             "(without client= or --dask)."
         )
     if client is None or has_workers(X):
@@ -90,7 +93,7 @@ def placed(X: Any, y: Any, client: Client | None, *, reader: Any, able: bool = T
     if found is None:
         name = reader if isinstance(reader, str) else type(reader).__name__
         raise ValueError(
-            f"{name} got a client, but X is a {type(X).__name__}: what workers can read is a store (its name, its address, "
-            "or opened) or a Dask array chunked by features. Write X to a store first (coterie.data.write_store or convert)."
+            f"{name} was called with a client, but X is of type {type(X).__name__}. With a client, X must be a store (path, "
+            "URL or Store) or a Dask array chunked by features. Write X to a store (coterie.data.write_store or convert)."
         )
     return found[0], found[1] if y is None else y

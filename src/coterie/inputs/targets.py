@@ -1,4 +1,4 @@
-"""What there is to predict: labels, numbers, and the weights of samples and classes."""
+"""Checks of labels, targets, sample weights and class weights."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from coterie.data.source import LARGEST_NORM, SMALLEST_NORM
 
 
 def read_target(y: Any, n_samples: int, reader: BaseEstimator, hint: str = "") -> np.ndarray:
-    """Labels or numbers as a checked 1D array; ``hint`` says where they could be."""
+    """Return labels or numbers as a checked 1D array. ``hint`` is appended to the message if y is None."""
     if y is None:
         name = type(reader).__name__
-        raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.{hint}")
-    _refuse_missing_labels(y)
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.{hint}")
+    _require_labels(y)
     y = check_targets(y)
     check_consistent_length(_Rows(n_samples), y)
     return y
 
 
 class _Rows:
-    """Something with a number of samples, for scikit-learn's check of lengths."""
+    """Object with a number of samples, for ``check_consistent_length``."""
 
     def __init__(self, n_samples: int) -> None:
         self.shape = (n_samples,)
@@ -38,33 +38,33 @@ class _Rows:
         return self.shape[0]
 
 
-def _refuse_missing_labels(y: Any) -> None:
-    """Raise an error that counts and places labels that are None or NaN."""
+def _require_labels(y: Any) -> None:
+    """Raise ``ValueError`` with number and place of missing labels (None or NaN), if there are any."""
     if isinstance(y, np.ma.MaskedArray) and y.mask.any():
-        raise ValueError(f"y contains {int(y.mask.sum())} masked (missing) label(s). Drop those samples.")
+        raise ValueError(f"y contains {int(y.mask.sum())} masked (missing) label(s). Drop these samples.")
     labels = np.asarray(y)
     if labels.ndim != 1 or labels.dtype.kind not in "fO":
         return
     missing = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else np.isnan(labels))
     if len(missing):
         raise ValueError(
-            f"y contains NaN or None: {len(missing)} label(s) are missing, the first that of sample {missing[0]}. "
-            "Drop those samples."
+            f"y contains NaN or None: {len(missing)} label(s) are missing. The first is that of sample {missing[0]}. "
+            "Drop these samples."
         )
 
 
 def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or pandas.NA."""
+    """Return True if a label is None, NaN or pandas.NA."""
     if isinstance(label, (str, bytes)):
         return False
     return label is None or str(label) in ("nan", "NaN", "<NA>", "NaT")
 
 
 def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.ndarray]:
-    """The classes of checked labels, and the number of each sample's class, for a function or estimator ``reader``."""
+    """Check labels and return their classes and the class code of each sample. ``reader`` is named in errors."""
     if y is None:
-        raise ValueError(f"requires y to be passed, but the target y is None: {reader} learns from labels.")
-    _refuse_missing_labels(y)
+        raise ValueError(f"{reader} requires y to be passed, but the target y is None.")
+    _require_labels(y)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(_Rows(n_samples), labels)
     classes, codes = _codes(labels)
@@ -73,90 +73,91 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
 
 
 def read_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, and the number of each sample's class."""
+    """Return the classes, and the class code of each sample."""
     classes, codes = _codes(y)
     weight = np.ones(len(y)) if weight is None else weight
     totals = np.bincount(codes, weights=weight, minlength=len(classes))
     counts = np.bincount(codes[weight > 0], minlength=len(classes))
     empty = np.flatnonzero(counts == 0)
     if len(empty):
-        raise ValueError(f"class {classes.tolist()[empty[0]]!r} has 0 samples of positive weight; at least 1 is needed.")
-    # A sample of weight 2 counts as two.
+        raise ValueError(f"class {classes.tolist()[empty[0]]!r} has 0 samples of positive weight. At least 1 is required.")
+    # A sample of weight 2 counts as two samples.
     _warn_about_lone_classes(classes, np.where(totals >= 2, np.maximum(counts, 2), counts))
     return classes, codes
 
 
 class LoneClassWarning(UserWarning):
-    """A class has one sample."""
+    """Warning about a class with a single sample."""
 
 
 def _warn_about_lone_classes(classes: np.ndarray, counts: np.ndarray) -> None:
-    """The one rule for classes of one sample, in all selectors and scores: they count like any other, with a warning."""
+    """Warn about classes with one sample, which all selectors and scores treat like any other class."""
     lone = np.flatnonzero(counts == 1)
     if len(lone):
         others = f" and {len(lone) - 1} other class(es) have" if len(lone) > 1 else " has"
         warnings.warn(
-            f"class {classes.tolist()[lone[0]]!r}{others} one sample. It counts like any other class, but what sets it apart "
-            "cannot be told from chance, and no fold can both learn and test it. Leave such classes out, or merge them.",
+            f"class {classes.tolist()[lone[0]]!r}{others} one sample. It is used like any other class, but features that "
+            "separate it cannot be distinguished from chance, and no fold can both train and test on it. Drop or merge such "
+            "classes.",
             LoneClassWarning,
             stacklevel=4,
         )
 
 
 def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, at least two, and the number of each sample's class."""
+    """Return the classes, at least two, and the class code of each sample."""
     if y.dtype.kind == "S":  # scikit-learn 1.6 only warns, later versions refuse them.
         raise TypeError("The labels in y are bytes. Convert them to text: y.astype(str).")
     if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
         check_classification_targets(y)
     try:
         classes, codes = np.unique(y, return_inverse=True)
-    except TypeError:  # labels that cannot be compared: any fixed order will do
+    except TypeError:  # labels that cannot be compared are sorted by type and text
         known = sorted(set(y.tolist()), key=lambda label: (type(label).__name__, str(label)))
         classes = np.empty(len(known), dtype=object)
         classes[:] = known
         codes = np.array([known.index(label) for label in y])
     if len(classes) == 1:
-        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}); a classifier needs samples of 2 classes.")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}). A classifier requires at least 2 classes.")
     return classes, codes
 
 
 def read_normality(y: Any, n_samples: int) -> np.ndarray:
-    """Labels of an outlier detector: 1 for normal samples and -1 for outliers; all are normal where y is None."""
+    """Check labels of an outlier detector: 1 for normal samples, -1 for outliers; all normal if y is None."""
     if y is None:
         return np.ones(n_samples, dtype=np.int64)
-    _refuse_missing_labels(y)
+    _require_labels(y)
     y = check_targets(y)
     check_consistent_length(_Rows(n_samples), y)
     found = list(y) if y.dtype.kind == "O" else np.unique(y).tolist()
     wrong = [label for label in found if isinstance(label, (bool, str, bytes)) or label not in (1, -1)]
     if wrong:
         raise ValueError(
-            f"y has the label {wrong[0]!r}; the labels of an outlier detector are 1 for normal samples and -1 for outliers "
-            "(None: all are normal)."
+            f"y has the label {wrong[0]!r}. The labels of an outlier detector must be 1 for normal samples and -1 for "
+            "outliers. Pass y=None if all samples are normal."
         )
     return y.astype(np.int64)
 
 
 def read_targets(y: np.ndarray) -> np.ndarray:
-    """Targets of a regression as float64."""
+    """Return the targets of a regression as float64."""
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Targets must be numbers: {_no_number(np.asarray(y))}.") from error
+        raise ValueError(f"Targets must be numbers: {_first_non_number(np.asarray(y))}.") from error
     if targets.dtype.kind != "f" or not np.isfinite(targets).all():
         place = int(np.argmax(~np.isfinite(targets)))
-        raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop those samples.")
+        raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop these samples.")
     largest, spread = np.abs(targets).max(), np.ptp(targets)
     if largest > LARGEST_NORM:
-        raise ValueError(f"The values of y are too large to compute with ({largest:.0e}, over {LARGEST_NORM:.0e}). Rescale y.")
+        raise ValueError(f"The values of y are too large ({largest:.0e}, above {LARGEST_NORM:.0e}). Rescale y.")
     if spread < SMALLEST_NORM:
-        raise ValueError("y is constant (or varies by less than 1e-75); there is nothing to predict.")
+        raise ValueError("y is constant (or varies by less than 1e-75). A target that varies is required.")
     return targets
 
 
-def _no_number(values: np.ndarray) -> str:
-    """The first value that is no number, with its sample."""
+def _first_non_number(values: np.ndarray) -> str:
+    """Describe the first value that is not a number, with its sample."""
     for sample, value in enumerate(values.tolist()):
         try:
             float(value)
@@ -166,19 +167,20 @@ def _no_number(values: np.ndarray) -> str:
 
 
 def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:
-    """Checked targets for a function ``reader``, as float64."""
+    """Check targets and return them as float64. ``reader`` is the function named in errors."""
     if y is None:
-        raise ValueError(f"requires y to be passed, but the target y is None: {reader} learns from numbers.")
-    _refuse_missing_labels(y)
+        raise ValueError(f"{reader} requires y to be passed, but the target y is None.")
+    _require_labels(y)
     targets = column_or_1d(y, warn=True)
     check_consistent_length(_Rows(n_samples), targets)
     return read_targets(targets)
 
 
 def task_of(y: np.ndarray) -> str:
-    """``"classification"`` for text, booleans and whole numbers; ``"regression"`` for numbers that are no classes.
+    """Return ``"regression"`` for non-integers and for integers that rarely repeat, else ``"classification"``.
 
-    These are numbers with fractions, or whole ones that hardly ever repeat.
+    Text and booleans are classes. Integers rarely repeat if they have more than 20 distinct values, which are more than a
+    fifth of the number of samples.
     """
     y = np.asarray(y)
     if y.dtype.kind not in "iuf":
@@ -190,7 +192,7 @@ def task_of(y: np.ndarray) -> str:
 
 
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
-    """Checked float64 weights, or None when all are equal to one."""
+    """Return checked float64 weights, or None if all are one."""
     if sample_weight is None:
         return None
     try:
@@ -198,22 +200,22 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     except ValueError as error:
         if "convert" not in str(error):
             raise
-        raise ValueError(f"sample_weight must be numbers: {_no_number(np.asarray(sample_weight))}.") from error
+        raise ValueError(f"sample_weight must be numbers: {_first_non_number(np.asarray(sample_weight))}.") from error
     if (weight < 0).any():
         place = int(np.argmax(weight < 0))
-        raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}; weights must be at least 0.")
+        raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}. Weights must be at least 0.")
     wrong = (weight > LARGEST_FACTOR) | ((weight < SMALLEST_FACTOR) & (weight > 0))
     if wrong.any():
         place = int(np.argmax(wrong))
         raise ValueError(
-            f"sample_weight {weight[place]:g} of sample {place} is out of range; weights must be 0 or between "
+            f"sample_weight {weight[place]:g} of sample {place} is out of range. Weights must be 0 or between "
             f"{SMALLEST_FACTOR:g} and {LARGEST_FACTOR:g}."
         )
     return None if bool((weight == 1.0).all()) else weight
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Weights of the loss: the sample weights times those of the classes."""
+    """Return the weights of the loss: sample weights times class weights."""
     result = np.ones(len(codes)) if weight is None else weight.copy()
     if class_weight is None:
         return result

@@ -1,4 +1,4 @@
-"""Types of what users pass in: features, targets, folds, seeds and clients."""
+"""Types of user input: features, targets, folds, seeds and clients."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class AnnDataLike(Protocol):
 
 
 class Splitter(Protocol):
-    """A cross-validation splitter of scikit-learn's."""
+    """Cross-validation splitter of scikit-learn."""
 
     def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator[tuple[Any, Any]]:
-        """Training and test samples of each fold."""
+        """Yield the training and test samples of each fold."""
         ...
 
 
@@ -40,7 +40,7 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 FeaturesLike: TypeAlias = (
     "ArrayLike | sparse.sparray | sparse.spmatrix | PathLike | AnnDataLike | FeatureSource | Dataset | Store"
 )
-# Labels or numbers, one per sample; the name of a column; None where the data bring their own.
+# Labels or numbers, one per sample; the name of a column; None for the labels of the data.
 TargetsLike: TypeAlias = "ArrayLike | str | None"
 # One number or row of numbers per sample.
 SamplesLike: TypeAlias = "ArrayLike | None"

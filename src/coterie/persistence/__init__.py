@@ -1,4 +1,4 @@
-"""Models in files that run no code when they are loaded."""
+"""Saving of models to files that run no code when they are loaded."""
 
 from coterie.persistence.model import load, save
 

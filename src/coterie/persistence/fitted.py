@@ -1,7 +1,7 @@
-"""What fitted attributes may be: their names, and what ``predict``, ``transform`` and the groups trust without a look.
+"""Checks of loaded fitted attributes, which ``predict``, ``transform`` and the groups use without further checks.
 
-A file may say anything. So an attribute never takes the place of something that the class has (a method above all), and the
-attributes that others are indexed by must fit together, as they do after every fit.
+A file may contain anything. So an attribute must not replace an attribute of the class, such as a method. Attributes that
+index others must be consistent, as they are after every fit.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from sklearn.base import ClassifierMixin, OutlierMixin
 
 from coterie.bounds import FREE_BYTES, FREE_LENGTH, free_memory, in_bytes
 
-# Attributes with another name than scikit-learn's rule: its own for set_output, and what DAF keeps to go on with.
+# Saved attributes whose names do not end with an underscore: that of set_output, and the state with which DAF continues.
 _PRIVATE = frozenset(["_sklearn_output_config", "_marks", "_sums"])
 
 
 def is_fitted_name(name: str) -> bool:
-    """Whether an attribute belongs to the model: one that a fit sets, or that ``set_output`` does."""
+    """Return True if an attribute is part of the model: set by a fit or by ``set_output``."""
     return (name.endswith("_") and not name.startswith("_")) or name in _PRIVATE
 
 
-def refuse_shadows(kind: type, names: Any) -> None:
-    """Refuse names that the class has already, or that Python itself looks at."""
+def check_attribute_names(kind: type, names: Any) -> None:
+    """Raise if a name is an attribute of the class or a special name of Python."""
     for name in names:
         if name.startswith("__") or any(name in vars(base) for base in kind.__mro__):
-            raise ValueError(f"it sets the attribute {name!r}, which belongs to {kind.__name__} itself")
+            raise ValueError(f"it sets the attribute {name!r}, which belongs to the class {kind.__name__}")
 
 
 def check_fitted(kind: type, attributes: Mapping[str, Any]) -> None:
-    """Refuse fitted attributes that do not fit together, or of which one is missing."""
-    missing = [name for name in _needed(kind) if name not in attributes] if set(attributes) - _PRIVATE else []
+    """Raise if fitted attributes are inconsistent, or if one is missing."""
+    missing = [name for name in _required_attributes(kind) if name not in attributes] if set(attributes) - _PRIVATE else []
     if missing:
         raise ValueError(f"its attribute {missing[0]!r} is missing")
     for name, rule in _RULES.items():
         if name in attributes and not rule(attributes[name], attributes):
-            raise ValueError(f"its attribute {name!r} does not fit the others")
+            raise ValueError(f"its attribute {name!r} is invalid or inconsistent with others")
 
 
 def check_size(attributes: Mapping[str, Any], n_values: int, max_features: int | None) -> None:
-    """Refuse a number of features for which arrays would be allocated although the file does not hold so many values.
+    """Raise if arrays would be allocated for more features than the file has values.
 
     Parameters
     ----------
     attributes : mapping
-        Fitted attributes that :func:`check_fitted` has accepted.
+        Fitted attributes, checked by :func:`check_fitted`.
     n_values : int
         Number of values in the arrays of the file.
     max_features : int or None
-        Largest number accepted by the user.
+        Largest number of features accepted by the user.
     """
     n_features = int(attributes.get("n_features_in_", 0))
     if max_features is not None and n_features > max_features:
@@ -62,11 +62,11 @@ def check_size(attributes: Mapping[str, Any], n_values: int, max_features: int |
         raise ValueError(f"it has {n_values} values, too few for a model of {n_features} features. {remedy}")
     n_bytes = 8 * n_features * max(1, _n_outputs(attributes))
     if n_bytes > max(FREE_BYTES, free_memory()):
-        raise ValueError(f"its coef_ would take {in_bytes(n_bytes)} of memory, which is not free. {remedy}")
+        raise ValueError(f"its coef_ would take {in_bytes(n_bytes)}, more than the free memory. {remedy}")
 
 
-def _needed(kind: type) -> list[str]:
-    """What ``predict`` and ``transform`` of a fitted estimator ask for."""
+def _required_attributes(kind: type) -> list[str]:
+    """Return the attributes that ``predict`` and ``transform`` of a fitted estimator require."""
     names = ["n_features_in_", "support_features_"] if hasattr(kind, "transform") else []
     if hasattr(kind, "predict"):
         names += ["groups_", "prediction_features_", "prediction_coef_", "intercept_"]
@@ -88,7 +88,7 @@ def _is_vector(value: Any, kinds: str) -> bool:
 
 
 def _are_features(value: Any, attributes: Mapping[str, Any]) -> bool:
-    """Whether these are indices of features."""
+    """Return True if these are indices of features."""
     if not _is_vector(value, "iu") or "n_features_in_" not in attributes:
         return False
     return not len(value) or bool(value.min() >= 0 and value.max() < attributes["n_features_in_"])
@@ -139,7 +139,7 @@ def _are_annotations(value: Any, n_members: int) -> bool:
 
 
 def _are_class_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
-    """Whether these are numbers, one for each class of the model."""
+    """Return True if these are numbers, one per class of the model."""
     classes = attributes.get("classes_")
     if value is None:
         return True
@@ -193,7 +193,7 @@ def _is_output_config(value: Any, attributes: Mapping[str, Any]) -> bool:
     return isinstance(value, dict) and all(k == "transform" and v in ("default", "pandas", "polars") for k, v in value.items())
 
 
-# In the order in which they build on each other.
+# Checks by attribute, in an order in which each may use the attributes before it.
 _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "n_features_in_": _is_count,
     "feature_names_in_": _are_names,

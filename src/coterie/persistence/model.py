@@ -14,7 +14,7 @@ from coterie._parameters import Integer, OneOf, check
 from coterie.files import new_file
 from coterie.persistence.archive import DamagedModelError, read_archive, write_archive
 from coterie.persistence.encoding import Decoder, Encoder
-from coterie.persistence.slim import slimmed
+from coterie.persistence.slim import slim_copy
 
 FORMAT = "coterie model"
 VERSION = 1
@@ -26,24 +26,28 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, content: str = "
     Parameters
     ----------
     model : estimator of Coterie
-        With its parameters and fitted attributes. Parameters that hold a function or an object of another package cannot be
-        saved, and the error names them; scikit-learn's splitters, unfitted estimators of scikit-learn and ``RandomState`` can.
-        Callbacks and metadata requests are left out.
+        Estimator, which is saved with its parameters and fitted attributes. Splitters, unfitted estimators of scikit-learn and
+        ``RandomState`` are supported as parameters. Functions and objects of other packages are not, and the error names the
+        parameter. Callbacks and metadata requests are not saved.
     path : path
-        The file. One that is there already is replaced in one step once the new one is complete.
+        Path of the file. An existing file is replaced atomically when the new one is complete.
     content : {"auto", "all", "prediction"}, default="auto"
-        What goes into the file: ``"all"`` of the model; all but the names of features that it neither reads nor has in its
-        groups, where the names are more than 1 MB (``"auto"``); or without those names in any case, and without the scores,
-        votes and dual variables, which have a number for each feature or sample (``"prediction"``). All predict by name.
+        Content of the file. All of them predict by name.
+
+        - ``"all"``: the whole model.
+        - ``"auto"``: like ``"all"``, but if the feature names exceed 1 MB, only the names of features that the model reads or
+          that are in its groups.
+        - ``"prediction"``: only these names in any case, and no scores, votes and dual variables, which have one number per
+          feature or sample.
 
     See Also
     --------
-    load : The way back.
+    load : Load the file.
 
     Notes
     -----
-    The file is a ZIP archive that ``numpy.load`` opens, too: plain arrays, and the text ``model.json`` with a format version
-    and checksums. The page ``docs/reference/models.md`` says what is in it, and why it is not a pickle.
+    The file is a ZIP archive that ``numpy.load`` can open: plain arrays, and the text ``model.json`` with a format version
+    and checksums. The page ``docs/reference/models.md`` describes its content, and why it is not a pickle.
 
     Examples
     --------
@@ -63,12 +67,12 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, content: str = "
     if not isinstance(model, BaseEstimator) or type(model).__module__.split(".")[0] != "coterie":
         kind = type(model)
         raise TypeError(
-            f"save() takes an estimator of Coterie, not {kind.__module__}.{kind.__qualname__}. For a pipeline or another "
-            "package's estimator use skops.io.dump."
+            f"save() requires an estimator of Coterie, but got {kind.__module__}.{kind.__qualname__}. For a pipeline or an "
+            "estimator of another package, use skops.io.dump."
         )
     check("content", content, OneOf("auto", "all", "prediction"))
     encoder = Encoder()
-    encoded = encoder.encode_estimator(slimmed(model, content))
+    encoded = encoder.encode_estimator(slim_copy(model, content))
     text = {
         "format": FORMAT,
         "version": VERSION,
@@ -85,25 +89,25 @@ def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> An
     Parameters
     ----------
     path : path
-        The file.
+        Path of the file.
     max_features : int, optional
-        Largest number of features accepted. By default as many as the file has values, and at least 2**25: arrays with one
-        value per feature (``coef_``, ``get_support()``) must not outgrow memory because of one wrong number. Only models of
-        more features that were saved with ``content="prediction"`` need it.
+        Largest accepted number of features. By default the number of values in the file, and at least 2**25: one wrong number
+        in a file must not allocate huge arrays with one value per feature (``coef_``, ``get_support()``). Only required for
+        models with more features that were saved with ``content="prediction"``.
 
     Returns
     -------
     model : estimator
-        With the same parameters, attributes and predictions, bit for bit.
+        Estimator with bit-identical parameters, attributes and predictions.
 
     Raises
     ------
     ValueError
-        If the file is damaged, is no model, or has another format version.
+        If the file is damaged, is not a model, or has another format version.
 
     See Also
     --------
-    save : With an example.
+    save : Save an estimator; with an example.
 
     Examples
     --------
@@ -115,7 +119,7 @@ def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> An
     check("max_features", max_features, Integer(0) | OneOf(None))
     file = Path(path)
     if file.is_dir():
-        raise IsADirectoryError(f"{file} is a folder; the model of a result folder is its file model.coterie.")
+        raise IsADirectoryError(f"{file} is a folder. The model of a result folder is its file model.coterie.")
     if not file.exists():
         raise FileNotFoundError(f"There is no file {file}.")
     content, arrays = read_archive(file)
@@ -123,13 +127,16 @@ def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> An
         raise DamagedModelError(f"{file} is not a Coterie model.")
     version = content.get("version")
     if type(version) is not int or version != VERSION:
-        raise ValueError(f"{file} has model format version {version!r}; this Coterie reads version {VERSION}. Update Coterie.")
+        raise ValueError(
+            f"{file} has model format version {version!r}, but this version of Coterie reads version {VERSION}. "
+            "Update Coterie."
+        )
     try:
         model = Decoder(arrays, max_features).estimator(content["model"])
         if type(model).__module__.split(".")[0] != "coterie":
-            raise ValueError(f"it holds a {type(model).__name__} of another package")
+            raise ValueError(f"it contains a {type(model).__name__} of another package")
         return model
-    # Whatever a text that nobody has checked makes constructors stumble over, the user needs to know one thing.
+    # Unchecked content can cause errors of any type in constructors. All of them mean that the file cannot be read.
     except Exception as error:
         writer = content.get("written_by", {}).get("coterie", "?") if isinstance(content.get("written_by"), dict) else "?"
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__

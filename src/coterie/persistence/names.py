@@ -1,7 +1,7 @@
-"""What files call Coterie's classes and functions: names that stay when the code moves.
+"""Names of classes and functions in files, which do not change when the code is moved.
 
-A file holds a name of this table and nothing about modules, so a class can move to another file by changing its row. From
-the first release on, names never change and rows are never removed. Only what is listed here is ever made from a file.
+A file contains a name of this table and no module, so a class can move to another module by changing its row. From the first
+release on, names never change and rows are never removed. Files can only create what is listed here.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ _HOMES: dict[str, str] = {
 
 
 def name_of(item: type | Callable[..., object]) -> str | None:
-    """Name of a class or function in files; None for those that files cannot hold."""
+    """Return the name of a class or function in files; None if files cannot contain it."""
     return item.__name__ if _HOMES.get(item.__name__, "") == item.__module__ else None
 
 
 def named(name: str) -> Any:
-    """Class or function with this name in files; None if there is none."""
+    """Return the class or function with this name in files; None if there is none."""
     return getattr(import_module(_HOMES[name]), name) if name in _HOMES else None
 
 
 def stable_name(kind: type) -> str:
-    """Name of a class in digests: its name in files if it has one, so that it survives a move to another module."""
+    """Return the name of a class in digests: its name in files, if any, which does not depend on its module."""
     return name_of(kind) or f"{kind.__module__}.{kind.__qualname__}"

@@ -1,4 +1,4 @@
-"""Models that leave out what nobody will ask for: the names of a million features that the model does not read."""
+"""Copies of models without attributes that predictions do not need, such as names of features that are not read."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-# Bytes of names from which on only those that are needed are saved.
-MANY_BYTES = 1 << 20
-# What a prediction, the groups and their names can do without; the first and the last have a number for each feature.
-_NOT_FOR_PREDICTION = ("scores_", "dual_coef_", "votes_")
+# Size of the names above which only those that are needed are saved.
+MIN_SLIM_BYTES = 1 << 20
+# Attributes that neither predictions nor groups need. The first and the last have one number per feature.
+_NOT_NEEDED_TO_PREDICT = ("scores_", "dual_coef_", "votes_")
 
 
 @dataclass(frozen=True, eq=False)
 class KeptNames:
-    """The names of some of many features, and what tells all the others.
+    """Names of some of many features, and a digest of all names.
 
     Attributes
     ----------
     features : ndarray of int64
-        The features whose names are known, in order.
+        Features whose names are kept, in ascending order.
     names : ndarray of str objects
-        Their names.
+        Names of these features.
     n_features : int
         Number of all features.
     digest : str
-        SHA-256 of all names, by which the whole list is known again (see :func:`coterie.name_features`).
+        SHA-256 of all names, which identifies the complete list (see :func:`coterie.name_features`).
 
     Examples
     --------
@@ -48,26 +48,26 @@ class KeptNames:
 
     @classmethod
     def of(cls, names: Any, features: np.ndarray) -> KeptNames:
-        """Those of some features."""
+        """Keep the names of some features."""
         features = np.unique(features).astype(np.int64)
         kept = np.empty(len(features), dtype=object)
         kept[:] = [str(names[int(j)]) for j in features]
         return cls(features, kept, len(names), names_digest(names))
 
     def at(self, features: np.ndarray) -> list[str]:
-        """The names of some features, which must be among those kept."""
-        places = np.searchsorted(self.features, features)
-        places = np.minimum(places, len(self.features) - 1)
-        unknown = np.flatnonzero(self.features[places] != features)
+        """Return the names of some features, which must be among those kept."""
+        positions = np.searchsorted(self.features, features)
+        positions = np.minimum(positions, len(self.features) - 1)
+        unknown = np.flatnonzero(self.features[positions] != features)
         if len(unknown):
             raise ValueError(
-                f"The model was saved without the name of feature {int(features[unknown[0]])}, which it does not read; "
-                "coterie.name_features(model, names) gives it all names again."
+                f"The model was saved without the name of feature {int(features[unknown[0]])}, which it does not read. "
+                "Restore all names with coterie.name_features(model, names)."
             )
-        return [str(name) for name in self.names[places]]
+        return [str(name) for name in self.names[positions]]
 
     def fits(self, n_features: Any) -> bool:
-        """Whether all is what :meth:`of` makes, for so many features."""
+        """Return True if the attributes are valid, as made by :meth:`of`, for this number of features."""
         return (
             isinstance(self.features, np.ndarray)
             and self.features.dtype == np.int64
@@ -85,7 +85,7 @@ class KeptNames:
 
 
 def names_digest(names: Iterable[Any]) -> str:
-    """SHA-256 of names, each with its length before it."""
+    """Return the SHA-256 of names, each preceded by its length."""
     digest = hashlib.sha256()
     for name in names:
         text = str(name).encode("utf-8", "surrogatepass")
@@ -93,21 +93,21 @@ def names_digest(names: Iterable[Any]) -> str:
     return digest.hexdigest()
 
 
-def slimmed(model: BaseEstimator, content: str) -> BaseEstimator:
-    """The model as it is saved: ``"all"`` of it, without many names (``"auto"``), or what a prediction needs."""
+def slim_copy(model: BaseEstimator, content: str) -> BaseEstimator:
+    """Return the model as it is saved: unchanged, or a copy without some attributes; see :func:`coterie.save`."""
     state = vars(model)
     if content == "all":
         return model
-    left_out = _NOT_FOR_PREDICTION if content == "prediction" else ()
+    omitted = _NOT_NEEDED_TO_PREDICT if content == "prediction" else ()
     names, read = state.get("feature_names_in_"), _read_features(state)
-    many = names is not None and (content == "prediction" or sum(len(str(name)) for name in names) > MANY_BYTES)
-    if not (left_out or (many and read is not None)):
+    many = names is not None and (content == "prediction" or sum(len(str(name)) for name in names) > MIN_SLIM_BYTES)
+    if not (omitted or (many and read is not None)):
         return model
     kept: dict[str, Any] = {}
-    for key, value in state.items():  # in their order, so that equal models make equal files
+    for key, value in state.items():  # in this order, so that equal models make equal files
         if key == "feature_names_in_" and many and read is not None:
             kept["kept_names_"] = KeptNames.of(names, read)
-        elif key not in left_out:
+        elif key not in omitted:
             kept[key] = value
     slim = copy.copy(model)
     slim.__dict__ = kept
@@ -115,7 +115,7 @@ def slimmed(model: BaseEstimator, content: str) -> BaseEstimator:
 
 
 def _read_features(state: dict[str, Any]) -> np.ndarray | None:
-    """The features that a fitted selector reads, keeps or speaks of; None where that is not known."""
+    """Return the features that a fitted selector reads, selects or has in its groups; None if unknown."""
     if not isinstance(state.get("support_features_"), np.ndarray) or not len(state["support_features_"]):
         return None
     parts = [state[name] for name in ("support_features_", "prediction_features_", "other_features_") if name in state]

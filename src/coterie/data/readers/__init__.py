@@ -1,1 +1,1 @@
-"""Readers of data files, one file a format, and what turns blocks of samples into features."""
+"""Readers of data files, one module per format, and the conversion of blocks of samples to features."""

@@ -1,4 +1,4 @@
-"""Bytes of a file, compressed or not, in blocks of whole lines."""
+"""Reading of plain and compressed files in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coterie.data.errors import DataFileError
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
-# The mark of UTF-32 begins with that of UTF-16.
+# UTF-32 comes first, because its mark begins with that of UTF-16.
 _BYTE_ORDER_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -25,37 +25,37 @@ _BYTE_ORDER_MARKS = {
     b"\xfe\xff": "UTF-16",
 }
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-# Bytes that a byte of a line can take while it is read: the text and its copy while a buffer grows, the numbers in it, and
-# the copy of those that is kept.
-_BYTES_A_BYTE = 9
-# The same for a text that becomes Python strings, one a line: short ones are the worst.
-_LINES_BYTES = 12
-# First bytes of a text by which its encoding is judged.
-_LOOKED_AT = 1 << 12
+# Memory per byte of a line while it is read: the text and its copy while a buffer grows, the numbers in it, and the copy of
+# those that is kept.
+_MEMORY_PER_BYTE = 9
+# The same for text that becomes Python strings, one per line. Short lines are the worst case.
+_MEMORY_PER_LINE_BYTE = 12
+# Number of bytes from which the encoding of a text is detected.
+_ENCODING_BYTES = 1 << 12
 
 
 def compression_of(start: bytes) -> str | None:
-    """gzip, bzip2 or xz by the first bytes, whatever the file's name; None for anything else."""
+    """Detect gzip, bzip2 or xz from the first bytes of a file; return None for anything else."""
     return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
 
 
-def refuse_wide(text: bytes | bytearray, path: Path) -> None:
-    """Refuse text in UTF-16 or UTF-32 by its first bytes: a byte order mark, or zeros where UTF-8 never has any."""
-    start = text[:_LOOKED_AT]
+def check_encoding(text: bytes | bytearray, path: Path) -> None:
+    """Raise ``DataFileError`` if text is UTF-16 or UTF-32: a byte order mark, or zeros at regular positions."""
+    start = text[:_ENCODING_BYTES]
     wide = next((name for mark, name in _BYTE_ORDER_MARKS.items() if start.startswith(mark)), None)
-    zeros = [start[place::4].count(0) * 8 > len(start) for place in range(4)]  # most characters have a code below 256
+    zeros = [start[offset::4].count(0) * 8 > len(start) for offset in range(4)]  # most characters have a code below 256
     if wide is None and sum(zeros) == 3:
         wide = "UTF-32"
     elif wide is None and zeros in ([True, False] * 2, [False, True] * 2):
         wide = "UTF-16"
     if wide is not None:
-        raise DataFileError(f"the file is {wide}; save it as UTF-8.", path)
+        raise DataFileError(f"the file is encoded as {wide}. Save it as UTF-8.", path)
 
 
 class ByteStream:
-    """A file read from its beginning, decompressed if need be.
+    """Sequential reader of a file, which decompresses if necessary.
 
-    Of a file that is not compressed, a ``span`` of bytes restricts it to the lines that begin there.
+    A ``span`` of bytes restricts an uncompressed file to the lines that begin in it.
     """
 
     def __init__(self, path: Path, span: tuple[int, int] | None = None) -> None:
@@ -66,7 +66,7 @@ class ByteStream:
         try:
             self.compression = compression_of(self._raw.read(6))
             if span is not None:
-                self._first, last = (_line_from(self._raw, place) for place in span)
+                self._first, last = (_next_line_start(self._raw, position) for position in span)
                 self._left = max(0, last - self._first)
             self._raw.seek(self._first)
         except OSError:
@@ -76,11 +76,11 @@ class ByteStream:
 
     @property
     def done(self) -> int:
-        """Bytes of the file that have been read."""
+        """Number of bytes of the file read so far."""
         return min(self._raw.tell(), self.n_bytes)
 
     def read_into(self, buffer: memoryview) -> int:
-        """Fill a buffer; fewer bytes come only at the end of the file."""
+        """Fill a buffer and return the number of bytes read, which is smaller only at the end of the file."""
         filled = 0
         if self._left is not None:
             buffer = buffer[: self._left]
@@ -104,20 +104,20 @@ class ByteStream:
 
     def _damaged(self, error: Exception) -> DataFileError:
         what = "ends too early" if isinstance(error, EOFError) else "is damaged"
-        return DataFileError(f"the {self.compression} data {what} ({error}). Get or make the file again.", self.path)
+        return DataFileError(f"the {self.compression} data {what} ({error}). Download or create the file again.", self.path)
 
     def line_blocks(self, n_bytes: int) -> Iterator[np.ndarray]:
-        """The bytes in blocks of whole lines, of about ``n_bytes``.
+        """Yield blocks of whole lines, of about ``n_bytes`` bytes.
 
-        A block is valid until the next one is asked for. A longer line makes a longer block, if there is memory for it. A
-        last line without an end gets one.
+        A block is valid until the next block is requested. A longer line makes a longer block, if there is enough memory. A
+        line feed is appended to a last line without one.
         """
         buffer = bytearray(n_bytes)
         kept = done = 0
         while True:
             count = kept + self.read_into(memoryview(buffer)[kept:])
             if done == kept == self._first == 0:
-                refuse_wide(buffer[:count], self.path)
+                check_encoding(buffer[:count], self.path)
             if count < len(buffer):  # the end
                 if count and buffer[count - 1] != ord("\n"):
                     buffer[count] = ord("\n")
@@ -126,9 +126,9 @@ class ByteStream:
                     yield np.frombuffer(buffer, dtype=np.uint8)[:count]
                 return
             end = buffer.rfind(b"\n") + 1
-            if end == 0:  # not one whole line
+            if end == 0:  # the buffer holds no complete line
                 what, start = f"a line of more than {in_bytes(count)}", self._first + done
-                require_memory(2 * _BYTES_A_BYTE * count, self.path, what, line=lambda: _line_at(self.path, start))  # noqa: B023
+                require_memory(2 * _MEMORY_PER_BYTE * count, self.path, what, line=lambda: _line_number(self.path, start))  # noqa: B023
                 buffer, kept = buffer + bytearray(len(buffer)), count
                 continue
             done += end
@@ -142,11 +142,11 @@ class ByteStream:
         self._raw.close()
 
 
-def _line_from(file: IO[bytes], place: int) -> int:
-    """The first byte from a place on that begins a line, or the end of the file."""
-    if place == 0:
+def _next_line_start(file: IO[bytes], position: int) -> int:
+    """Return the position of the first line that begins at or after a position, or the end of the file."""
+    if position == 0:
         return 0
-    file.seek(place - 1)
+    file.seek(position - 1)
     while piece := file.read(1 << 16):
         end = piece.find(b"\n")
         if end >= 0:
@@ -155,45 +155,45 @@ def _line_from(file: IO[bytes], place: int) -> int:
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """A file opened for reading its bytes, decompressed if need be."""
+    """Open a file for reading, with decompression if necessary."""
     with open_regular(path) as file:
         kind = compression_of(file.read(6))
     return open_regular(path) if kind is None else _OPENERS[kind](path)
 
 
 def skip(file: IO[bytes], n_bytes: int) -> None:
-    """Read past the first bytes of a file, which may be compressed."""
+    """Skip the first bytes of a file, which may be compressed."""
     while n_bytes > 0 and (piece := file.read(min(n_bytes, 1 << 20))):
         n_bytes -= len(piece)
 
 
-def _line_at(path: Path, place: int) -> int:
-    """Number of the line that a byte of the text stands in."""
+def _line_number(path: Path, position: int) -> int:
+    """Return the number of the line that contains a byte of the text."""
     stream = ByteStream(path)
     try:
         line = 1
-        while place > 0 and (piece := stream.read(min(place, 1 << 20))):
-            line, place = line + piece.count(b"\n"), place - len(piece)
+        while position > 0 and (piece := stream.read(min(position, 1 << 20))):
+            line, position = line + piece.count(b"\n"), position - len(piece)
     finally:
         stream.close()
     return line
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines of a small text file (names, labels), compressed or not, without their ends."""
+    """Return the lines of a small text file (names, labels), plain or compressed, without line ends."""
     stream = ByteStream(path)
     content = bytearray()
     try:
         while piece := stream.read(1 << 22):
             content += piece
-            require_memory(_LINES_BYTES * len(content), path, "its text")
+            require_memory(_MEMORY_PER_LINE_BYTE * len(content), path, "the text")
     finally:
         stream.close()
-    refuse_wide(content, path)
+    check_encoding(content, path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise DataFileError("the text is not UTF-8. Convert it first, for instance with iconv.", path, line=line) from error
+        raise DataFileError("the text is not UTF-8. Convert it, for instance with iconv.", path, line=line) from error
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]

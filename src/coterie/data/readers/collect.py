@@ -1,8 +1,8 @@
-"""Blocks of samples in, features out: in memory, or through sorted runs on the disk when they do not fit.
+"""Conversion of blocks of samples to features, in memory or through sorted runs on disk.
 
-Entries of sparse rows are collected until the memory limit, sorted by feature by counting, and written as a *run*. A range of
-features is one contiguous piece of every run, so the runs are merged range by range: each byte is written
-and read once, whatever the number of runs.
+Entries of sparse rows are collected up to the memory limit, sorted by feature with a counting sort, and written as a *run*.
+A range of features is one contiguous piece of every run, so the runs are merged range by range. Each byte is written and
+read once, for any number of runs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, Value
 from coterie.files import full_disk
 from coterie.kernels.transposition import append_columns, count_columns, scatter_rows
 
-# Bytes that an entry takes while a run is collected and sorted: column and value, row and value, and as much again for
-# the block that is being parsed, the counts, and memory that the allocator keeps.
+# Bytes per entry while a run is collected and sorted: column and value, row and value, and as much again for the block that
+# is being parsed, the counts, and memory retained by the allocator.
 _ENTRY_BYTES = 56
 _MIN_ENTRIES = 1 << 16
-# A label as it is read and once more while all are joined; counts, starts and moments of a feature.
+# Bytes per label, including the copy when all are joined; and per feature, for counts, column starts and moments.
 _LABEL_BYTES = 16
 _FEATURE_BYTES = 40
 
 
 class Run(NamedTuple):
-    """Entries of some samples, sorted by column, on the disk; rows count from ``first_row``."""
+    """Entries of some samples on disk, sorted by column. Row numbers are relative to ``first_row``."""
 
     columns: Any
     starts: Any
@@ -44,9 +44,9 @@ class Run(NamedTuple):
 
 
 class SparseRows:
-    """Collects entries by sample and returns them by feature.
+    """Collects sparse entries by sample and returns them by feature.
 
-    A run is written to ``folder`` whenever ``memory_limit`` bytes are used; without a folder everything stays in memory.
+    A run is written to ``folder`` whenever ``memory_limit`` bytes are used. Without a folder, everything is kept in memory.
     """
 
     def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
@@ -68,7 +68,7 @@ class SparseRows:
             grown[: len(self._counts)] = self._counts
             self._counts = grown
         count_columns(columns, self._counts)
-        self.kind.see(read_only(block.values))
+        self.kind.update(read_only(block.values))
         self._pending.append((self.n_rows, block))
         self._n_pending += len(columns)
         self.n_rows += len(block.ends)
@@ -76,17 +76,17 @@ class SparseRows:
             self._write_run(self.folder)
 
     @property
-    def whole_bytes(self) -> int:
-        """Bytes that all features take once they are turned, besides the rows that are there by now."""
+    def result_bytes(self) -> int:
+        """Bytes of the transposed features, in addition to the collected rows."""
         return 12 * self._n_pending
 
     @property
     def column_bytes(self) -> int:
-        """Bytes that the longest feature takes while it is merged from the runs."""
+        """Bytes of the longest feature while it is merged from the runs."""
         return 24 * int(self._counts.max(initial=0))
 
     def starts(self, first: int, n_features: int) -> np.ndarray:
-        """Where each feature begins (CSC ``indptr``) when column ``first`` is the first feature."""
+        """Return the start of each feature (CSC ``indptr``) if column ``first`` is the first feature."""
         counts = self._counts[first : first + n_features]
         n_entries = int(counts.sum())
         starts = np.zeros(n_features + 1, dtype=np.int64 if n_entries >= 2**31 else np.int32)
@@ -95,7 +95,7 @@ class SparseRows:
         return starts
 
     def pieces(self, first: int, starts: np.ndarray, dtype: np.dtype) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
-        """All features in order, range by range: (first feature, last, rows, values)."""
+        """Yield all features in order, in ranges: (first feature, end, rows, values)."""
         row_type = np.dtype(np.int64 if self.n_rows >= 2**31 else np.int32)
         n_features = len(starts) - 1
         if not self._runs:
@@ -116,7 +116,7 @@ class SparseRows:
     def _merge(
         self, first: int, begin: int, end: int, starts: np.ndarray, row_type: np.dtype, dtype: np.dtype
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Entries of a range of features from all runs, in order of the samples."""
+        """Return the entries of a range of features from all runs, in sample order."""
         cursor = (starts[begin:end] - starts[begin]).astype(np.int64)
         size = int(starts[end] - starts[begin])
         rows, values = np.empty(size, dtype=row_type), np.empty(size, dtype=dtype)
@@ -134,7 +134,7 @@ class SparseRows:
         return rows, values
 
     def finish(self) -> list[Run]:
-        """All runs, to be joined by another process; their columns and starts are in files, too."""
+        """Return all runs, with columns and starts in files, so that another process can join them."""
         assert self.folder is not None
         if self._pending:
             self._write_run(self.folder)
@@ -144,12 +144,12 @@ class SparseRows:
     def _mapped(folder: Path, number: int, run: Run) -> Run:
         files = folder / f"run-{number}.columns.npy", folder / f"run-{number}.starts.npy"
         for path, array in zip(files, (run.columns, run.starts), strict=True):
-            with _spilling(path):
+            with _name_file_in_errors(path):
                 np.save(path, array)
         return run._replace(columns=files[0], starts=files[1])
 
     def join(self, n_rows: int, n_columns: int, kind: ValueKind, runs: Sequence[Run]) -> None:
-        """Take the samples of another one, which come after those that are here, as its :meth:`finish` left them."""
+        """Append the samples of another instance, given the result of its :meth:`finish`."""
         self.n_columns = max(self.n_columns, n_columns)
         if self.n_columns > len(self._counts):
             self._counts = np.append(self._counts, np.zeros(self.n_columns - len(self._counts), dtype=np.int64))
@@ -165,7 +165,7 @@ class SparseRows:
         kind = ValueKind()
         for _, block in self._pending:
             count_columns(read_only(block.columns), counts)
-            kind.see(read_only(block.values))
+            kind.update(read_only(block.values))
         starts = np.zeros(self.n_columns + 1, dtype=np.int64)
         np.cumsum(counts, out=starts[1:])
         row_type = np.dtype(np.int64 if self.n_rows >= 2**31 else np.int32)
@@ -176,14 +176,14 @@ class SparseRows:
         number = len(self._runs)
         files = folder / f"run-{number}.rows", folder / f"run-{number}.values"
         for path, array in zip(files, (rows, values), strict=True):
-            with _spilling(path):
+            with _name_file_in_errors(path):
                 array.tofile(path)
         self._runs.append(Run(used, np.append(starts[used], starts[-1]), files[0], row_type, files[1], kind.dtype))
 
 
 @contextmanager
-def _spilling(path: Path) -> Iterator[None]:
-    """Name the file in an error of the disk; a short write by NumPy has no number that tells a full disk."""
+def _name_file_in_errors(path: Path) -> Iterator[None]:
+    """Add the file name to an error of the disk, because NumPy reports a short write without an error number."""
     try:
         yield
     except OSError as error:
@@ -193,7 +193,7 @@ def _spilling(path: Path) -> Iterator[None]:
 def _scatter(
     pending: list[tuple[int, RowBlock]], first: int, starts: np.ndarray, rows: np.ndarray, values: np.ndarray
 ) -> None:
-    """Sort entries by column; each thread takes a range of columns, so the result does not depend on threads."""
+    """Sort entries by column. Each thread handles a range of columns, so the result does not depend on threads."""
     n_features = len(starts) - 1
     cursor = np.zeros(first + n_features, dtype=np.int64)
     cursor[first:] = starts[:-1]
@@ -225,22 +225,22 @@ class DenseRows:
 
     def add(self, block: np.ndarray) -> None:
         if self.n_rows and block.shape[1] != self.n_columns:
-            raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.n_columns}.")
+            raise ValueError(f"A block of samples has {block.shape[1]} features, but previous blocks have {self.n_columns}.")
         self.n_columns = block.shape[1]
-        if self.n_rows and block.dtype != self._type and self._file is not None:  # integers are on the disk; now there is NaN
+        if self.n_rows and block.dtype != self._type and self._file is not None:  # integers on disk cannot be changed to NaN
             raise ValueError(
-                f"There are values missing among integers, first in samples from {self.n_rows:,} on. Fill them, or leave "
-                "those columns out."
+                f"Integer columns have missing values, first in samples from {self.n_rows:,} on. Impute them or omit these "
+                "columns."
             )
         self._type = block.dtype if self.n_rows == 0 else np.result_type(self._type, block.dtype)
-        self.kind.see(read_only(block))
+        self.kind.update(read_only(block))
         self._pending.append(block)
         self.n_rows += len(block)
         if self.folder is not None and sum(part.nbytes for part in self._pending) > self.memory_limit // 4:
             self._spill(self.folder)
 
     @property
-    def whole_bytes(self) -> int:
+    def result_bytes(self) -> int:
         return self.n_rows * self.n_columns * self.kind.dtype.itemsize
 
     @property
@@ -248,19 +248,19 @@ class DenseRows:
         return 2 * 8 * self.n_rows
 
     def _spill(self, folder: Path) -> None:
-        """Append the rows to one file; all blocks of a reader have one type."""
+        """Append the rows to one file. All blocks of a reader have the same type."""
         self._file = path = folder / "rows"
-        with _spilling(path), open(path, "ab") as file:
+        with _name_file_in_errors(path), open(path, "ab") as file:
             for part in self._pending:
                 np.ascontiguousarray(part, dtype=self._type).tofile(file)
         self._pending = []
 
     def pieces(self, dtype: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
-        """All features in order, range by range: (first feature, F-ordered columns)."""
+        """Yield all features in order, in ranges: (first feature, F-ordered columns)."""
         if self._file is None:
             columns = np.empty((self.n_rows, self.n_columns), dtype=dtype, order="F")
             row = 0
-            while self._pending:  # each block is freed once it is copied
+            while self._pending:  # frees each block after copying it
                 part = self._pending.pop(0)
                 columns[row : row + len(part)] = part
                 row += len(part)
@@ -274,12 +274,12 @@ class DenseRows:
             yield start, np.asfortranarray(rows[:, start : start + width], dtype=dtype)
 
 
-# Collects what a reader reads: (reader, folder for runs, bytes to use, progress).
+# Function that collects the samples of a reader: (reader, folder for runs, memory limit in bytes, progress).
 Collect: TypeAlias = Callable[[Reader, Path, int, Progress | None], SparseRows]
 
 
 def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseSource | SparseSource:
-    """All that a reader reads, as a source in memory."""
+    """Read all data of a reader into memory."""
     rows: SparseRows | DenseRows | None = None
     parts: list[Any] = []
     for block in reader.blocks(1 << 24, progress):
@@ -288,17 +288,17 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
             require_memory(sum(map(_bytes_of, parts)), reader.path, f"a matrix of {parts[0].shape[0]} samples")
         else:
             rows = rows or _rows_for(block)
-            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+            rows.add(block)  # type: ignore[arg-type]  # all blocks of a reader have one type
             vectors = _LABEL_BYTES * rows.n_rows + _FEATURE_BYTES * rows.n_columns
-            require_memory(rows.whole_bytes + vectors, reader.path, f"a matrix of more than {rows.n_rows} samples")
+            require_memory(rows.result_bytes + vectors, reader.path, f"a matrix of more than {rows.n_rows} samples")
     source: DenseSource | SparseSource | None = None
     if rows is not None:
-        (source,) = _pieces_of_rows(rows, reader, _n_features(reader, rows))  # one piece: nothing went to the disk
+        (source,) = _pieces_of_rows(rows, reader, _n_features(reader, rows))  # one piece, because nothing is on disk
     elif parts:
-        source = _joined(parts, reader.dtype)
+        source = _join_parts(parts, reader.dtype)
     if source is None or 0 in source.shape:
-        raise no_data(reader)
-    reader.settle(*source.shape)
+        raise no_data_error(reader)
+    reader.finalize(*source.shape)
     source.feature_names = reader.feature_names
     return source
 
@@ -306,10 +306,10 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
 def pieces(
     reader: Reader, folder: Path, limit: int, progress: Progress | None = None, collect: Collect | None = None
 ) -> Iterator[DenseSource | SparseSource]:
-    """All that a reader reads, in order of the features, in pieces that fit into memory.
+    """Yield the data of a reader in feature order, in pieces that fit into memory.
 
-    Blocks of samples are collected first, through files in ``folder`` if need be, by ``collect`` if it is given; blocks of
-    features pass through.
+    Blocks of samples are collected first, if necessary through files in ``folder``, by ``collect`` if it is given. Blocks of
+    features are yielded directly.
     """
     rows: SparseRows | DenseRows | None = None if collect is None else collect(reader, folder, limit, progress)
     for block in reader.blocks(limit // 64, progress) if rows is None else ():
@@ -317,9 +317,9 @@ def pieces(
             yield from _pieces_of_block(block, reader.dtype, limit)
         else:
             rows = rows or _rows_for(block, folder, limit)
-            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+            rows.add(block)  # type: ignore[arg-type]  # all blocks of a reader have one type
             require_memory(_LABEL_BYTES * rows.n_rows, reader.path, f"labels of more than {rows.n_rows} samples")
-            with memory_limit(None):  # what the features need comes on top of the limit
+            with memory_limit(None):  # memory per feature is in addition to the limit
                 require_memory(_FEATURE_BYTES * rows.n_columns, reader.path, f"{rows.n_columns} features")
     if rows is None:
         return
@@ -332,9 +332,9 @@ def pieces(
             progress(done, n_features, "writing features")
 
 
-def no_data(reader: Reader) -> ValueError:
-    """The error of a file that has no samples or no features."""
-    return ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
+def no_data_error(reader: Reader) -> ValueError:
+    """Return the error for a file without samples or features."""
+    return ValueError(f"{reader.path}: the file contains no data (no samples or no features).")
 
 
 def _rows_for(block: Block, folder: Path | None = None, limit: int = 1 << 62) -> SparseRows | DenseRows:
@@ -342,7 +342,7 @@ def _rows_for(block: Block, folder: Path | None = None, limit: int = 1 << 62) ->
 
 
 def _bytes_of(block: Any) -> int:
-    """Bytes of a block of features, which are needed a second time when blocks are joined."""
+    """Return the bytes of a block of features, which are needed again when blocks are joined."""
     return int(block.data.nbytes + block.indices.nbytes) if sparse.issparse(block) else int(block.nbytes)
 
 
@@ -364,7 +364,7 @@ def _pieces_of_rows(rows: SparseRows | DenseRows, reader: Reader, n_features: in
 
 
 def _pieces_of_block(block: Any, dtype: np.dtype | None, limit: int) -> Iterator[DenseSource | SparseSource]:
-    """A block of features in pieces that fit into memory beside it."""
+    """Yield a block of features in pieces that fit into memory in addition to the block."""
     if sparse.issparse(block):
         if dtype is not None:
             block = block.astype(dtype, copy=False)
@@ -375,7 +375,7 @@ def _pieces_of_block(block: Any, dtype: np.dtype | None, limit: int) -> Iterator
         yield DenseSource(np.asfortranarray(block[:, start : start + width], dtype=dtype))
 
 
-def _joined(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSource:
+def _join_parts(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSource:
     if sparse.issparse(parts[0]):
         joined = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csc")
         return SparseSource(joined if dtype is None else joined.astype(dtype, copy=False))
@@ -383,7 +383,7 @@ def _joined(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSou
         return DenseSource(np.asarray(parts[0], dtype=dtype))
     whole = np.empty((parts[0].shape[0], sum(part.shape[1] for part in parts)), dtype=dtype or parts[0].dtype, order="F")
     start = 0
-    while parts:  # each part is freed once it is copied
+    while parts:  # frees each part after copying it
         part = parts.pop(0)
         whole[:, start : start + part.shape[1]] = part
         start += part.shape[1]

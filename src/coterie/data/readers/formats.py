@@ -1,15 +1,15 @@
-"""The formats of data files: one entry each, with all that the rest of Coterie knows of them.
+"""Registry of the data file formats, with one entry per format.
 
 To add a format:
 
-1. Write its reader in this folder, a subclass of :class:`coterie.data.readers.reader.Reader`; for a table whose columns have
-   types, of :class:`coterie.data.readers.tabular.ArrowReader`. The keyword-only parameters of its ``__init__`` become options
-   of ``open_features``, ``convert`` and ``--read``; its docstring says what they do.
+1. Write its reader in this folder, as a subclass of :class:`coterie.data.readers.reader.Reader` or, for a table with typed
+   columns, of :class:`coterie.data.readers.tabular.ArrowReader`. The keyword-only parameters of its ``__init__`` become
+   options of ``open_features``, ``convert`` and ``--read``, and are described in its docstring.
 2. Add its entry to ``_ENTRIES`` below.
 3. Add its row to the table of docs/reference/store.md.
 
-Finding out a file's format, opening it, messages and the command line's help are made from the entries, and
-``tests/data/test_formats.py`` checks each one. Nothing is imported before a file is read: ``--help`` imports this module.
+Format detection, opening, messages and the help of the command line use the entries, and ``tests/data/test_formats.py``
+checks each of them. Readers are imported only when a file is read, because ``--help`` imports this module.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 from coterie.data.errors import DataFileError
 from coterie.methods import load
 
-# What names of compressed files end with, after the format's own suffix.
+# Suffixes of compressed files, which follow the suffix of the format.
 COMPRESSED = (".gz", ".bz2", ".xz")
-# Bytes of a file by which its format is found.
-_HEAD = 1 << 16
+# Number of bytes from which the format of a file is detected.
+_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -36,27 +36,27 @@ class Format:
     Attributes
     ----------
     name : str
-        What ``format=`` says.
+        Name, as passed to ``format=``.
     reader : str
-        Where its reader is: ``module:Class``.
+        Import path of its reader: ``module:Class``.
     description : str
-        What people call it.
+        Common name of the format.
     suffixes : tuple of str
-        What names of its files end with, in lower case.
+        File name suffixes, in lower case.
     magic : tuple of bytes
-        What its files begin with (one of these); in text, in upper or lower case.
+        First bytes of its files (alternatives). For text, case is ignored.
     text : bool
-        Whether it is text, which may be compressed, and which its suffix tells where its content does not.
+        Whether the format is text, which may be compressed. If its content is ambiguous, the suffix decides.
     looks_like : callable or None
-        For text without magic bytes: whether the beginning of a file (64 KB, decompressed) looks like it. The formats are
-        asked in their order.
+        For text without magic bytes: function that returns True if the beginning of a file (64 KB, decompressed) has this
+        format. The formats are tried in order.
     fileset : bool
-        Whether it has several files with one prefix, so that the prefix or any of them can be given. The one with the first
-        suffix is read.
+        Whether it consists of several files with a common prefix. The prefix or any of the files may be given; the file with
+        the first suffix is read.
     labels : str
-        What ``label=`` names, in a few words; empty where that is a text file with one label a line.
+        Short description of ``label=``; empty if that is a text file with one label per line.
     table : bool
-        Whether its columns have names and can hold anything; the reader is a ``TabularReader``.
+        Whether it is a table with column names and arbitrary values. Its reader must be a ``TabularReader``.
 
     Examples
     --------
@@ -79,11 +79,11 @@ class Format:
     table: bool = False
 
     def load(self) -> Any:
-        """The class of its reader, whose docstring describes the options."""
+        """Import and return the reader class, whose docstring describes the options."""
         return load(self.reader)
 
     def options(self) -> tuple[str, ...]:
-        """Names of the options that its reader takes; ``**options`` stands for those of the base class."""
+        """Return the names of the reader's options; ``**options`` stands for those of the base class."""
         names: list[str] = []
         for kind in self.load().__mro__:
             parameters = inspect.signature(kind.__init__).parameters.values()
@@ -93,14 +93,14 @@ class Format:
         return tuple(dict.fromkeys(names))
 
     def begins(self, start: bytes) -> bool:
-        """Whether a file with these first bytes has its magic bytes."""
+        """Return True if these first bytes of a file start with the magic bytes of the format."""
         if self.text:
             return start.lower().startswith(tuple(magic.lower() for magic in self.magic))
         return start.startswith(self.magic)
 
 
 def _first_line(head: bytes) -> bytes:
-    """The first line that is neither empty nor a comment."""
+    """Return the first line that is neither empty nor a comment."""
     lines = head.replace(b"\r", b"\n").split(b"\n")
     return next((line for line in lines if line.strip() and not line.lstrip().startswith(b"#")), b"")
 
@@ -112,7 +112,7 @@ def _looks_like_libsvm(head: bytes) -> bool:
 
 
 def is_number(token: bytes | str) -> bool:
-    """Whether a word is a number."""
+    """Return True if a word is a number."""
     try:
         float(token)
     except ValueError:
@@ -194,29 +194,29 @@ _ENTRIES = (
 )
 FORMATS = {entry.name: entry for entry in _ENTRIES}
 
-# What is recognised but not read, by its first bytes, and what to do about it.
+# First bytes of formats that are detected but not supported, and what to do instead.
 REFUSED = {b"\x93NUMPY": "this is a single NumPy array. Save it with its labels: numpy.savez(file, X=X, y=y)."}
 
 
 def describe_formats() -> str:
-    """All formats in one line."""
+    """Return the descriptions of all formats, separated by commas."""
     return ", ".join(entry.description for entry in FORMATS.values())
 
 
 def describe_tables() -> str:
-    """The formats of tables in one line."""
+    """Return the descriptions of the table formats, separated by commas."""
     return ", ".join(entry.description for entry in FORMATS.values() if entry.table)
 
 
 def describe_labels() -> str:
-    """What ``label=`` names in each format, in one line."""
+    """Return the meaning of ``label=`` in each format, separated by commas."""
     places = dict.fromkeys(entry.labels for entry in FORMATS.values() if entry.labels)
     parts = [f"{place} ({', '.join(e.description for e in FORMATS.values() if e.labels == place)})" for place in places]
-    return ", ".join([*parts, "or a text file with one label a line"])
+    return ", ".join([*parts, "or a text file with one label per line"])
 
 
 def resolve(path: Path) -> Path:
-    """The file to read for a path: a set of files may be named by its prefix or by any of them."""
+    """Return the file to read for a path. A fileset may be given by its prefix or by any of its files."""
     for entry in FORMATS.values():
         if not entry.fileset:
             continue
@@ -229,12 +229,12 @@ def resolve(path: Path) -> Path:
 
 
 def detect_format(path: Path) -> str:
-    """Name of the format of a file: by its first bytes, then by its name, then by its look."""
-    from coterie.data.readers.byte_stream import ByteStream, refuse_wide
+    """Return the format of a file, detected from its first bytes, its name and its content, in this order."""
+    from coterie.data.readers.byte_stream import ByteStream, check_encoding
 
     stream = ByteStream(path)
     try:
-        head = stream.read(_HEAD)
+        head = stream.read(_HEAD_BYTES)
     finally:
         stream.close()
     if not head and stream.n_bytes == 0:
@@ -242,28 +242,28 @@ def detect_format(path: Path) -> str:
     for magic, advice in REFUSED.items():
         if head.startswith(magic):
             raise DataFileError(advice, path)
-    found = next((entry for entry in FORMATS.values() if entry.begins(head)), None) or _by_name(path) or _by_look(head)
+    found = next((entry for entry in FORMATS.values() if entry.begins(head)), None) or _by_name(path) or _by_content(head)
     if found is None or found.text:
-        refuse_wide(head, path)
+        check_encoding(head, path)
     if found is None:
-        raise DataFileError(f"its format is unknown. State format=, one of {', '.join(FORMATS)}.", path)
+        raise DataFileError(f"the format of the file is unknown. Set format= to one of {', '.join(FORMATS)}.", path)
     return found.name
 
 
 def _by_name(path: Path) -> Format | None:
-    """The text format that a file's name tells; a name that tells a binary one is wrong, or the file is damaged."""
+    """Return the text format of a file name's suffix. Raises for a binary format, whose magic bytes are missing."""
     name = path.name.lower()
     for ending in COMPRESSED:
         name = name.removesuffix(ending)
     suffix = Path(name).suffix
     named = next((entry for entry in FORMATS.values() if suffix in entry.suffixes), None)
     if named is not None and not named.text:
-        message = f"the name says {named.name}, the content does not. Is the file damaged? Else state format=."
+        message = f"the suffix indicates {named.name}, but the content does not. Is the file damaged? If not, set format=."
         raise DataFileError(message, path)
     return named
 
 
-def _by_look(head: bytes) -> Format | None:
-    if b"\x00" in head:  # this is no text
+def _by_content(head: bytes) -> Format | None:
+    if b"\x00" in head:  # not text
         return None
     return next((entry for entry in FORMATS.values() if entry.looks_like is not None and entry.looks_like(head)), None)

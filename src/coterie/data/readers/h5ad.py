@@ -1,4 +1,4 @@
-"""AnnData, in .h5ad files and in memory: X, a layer or the raw counts; labels from ``obs``."""
+"""AnnData files (.h5ad) and objects: X, a layer or the raw counts, with labels from ``obs``."""
 
 from __future__ import annotations
 
@@ -25,60 +25,60 @@ from coterie.data.readers.reader import (
     Reader,
     check_compressed,
     is_missing,
-    missing_labels,
+    labelled_samples,
     row_block,
     usable_values,
 )
 
-_DAMAGE = "it is damaged or no .h5ad file ({})."
+_DAMAGE = "the file is damaged or not an .h5ad file ({})."
 _SCRIPT = Path(__file__).with_name("h5ad_check.py")
-# The first look at a file ends by itself after some processor time; this is for one that sleeps, or a machine that does.
-_LONGEST_LOOK = 1800
-# What one chunk of the matrix takes: packed, unpacked, and as part of a block.
+# Timeout of the check in seconds, for a process that sleeps. Its processor time is limited separately.
+_CHECK_TIMEOUT = 1800
+# Copies of a chunk of the matrix in memory: compressed, decompressed, and as part of a block.
 _CHUNK_COPIES = 3
-# What was found in files that were looked at before, by device, number, size and time: opened again, they need no process.
-_good: dict[tuple[int, ...], dict[str, Any]] = {}
-# Columns of obs that a message lists.
-_SHOWN = 12
+# Results for files that were checked before, by device, inode, size and time. They are not checked again.
+_checked_files: dict[tuple[int, ...], dict[str, Any]] = {}
+# Maximum number of columns of obs listed in a message.
+_MAX_COLUMNS_SHOWN = 12
 
 
 class H5adReader(Reader):
-    """Reads an .h5ad file.
+    """Reader of .h5ad files.
 
     Parameters
     ----------
     path : Path
-        The file.
+        .h5ad file.
     label : str, False or None
-        Column of ``obs`` with the labels; None and False: no labels.
+        Column of ``obs`` with the labels. None and False: no labels.
     layer : str, optional
         Layer to read instead of X; ``"raw"`` stands for ``adata.raw``.
     missing_labels : {"error", "drop"}, default="error"
-        What to do with samples whose label is missing.
+        Treatment of samples whose label is missing.
     """
 
     format = "h5ad"
-    _damage = _DAMAGE
+    _damage_message = _DAMAGE
 
     def __init__(self, path: Path, *, label: Any = None, layer: str | None = None, missing_labels: str = "error") -> None:
         super().__init__(path)
         check_regular(path)
-        look = _FirstLook(path)  # while anndata is being imported
+        check = _FileCheck(path)  # runs while anndata is imported
         try:
             import anndata
         except ImportError as error:
-            look.give_up()
+            check.kill()
             raise missing_extra("Reading .h5ad files", "anndata", "bio") from error
-        look.wait()
+        check.wait()
         try:
-            with ignored():  # about files of old versions
+            with ignored():  # warnings about files of old versions
                 self._data = anndata.read_h5ad(path, backed="r")
                 self._values, self._names = self._find_values(layer)
                 shape = tuple(self._values.shape)
         except DataFileError:
             raise
-        except Exception as error:  # anndata and h5py have many ways to fail
-            raise self._failed(error) from error
+        except Exception as error:  # anndata and h5py raise errors of many types
+            raise self._read_error(error) from error
         n_samples, n_features = self._data.n_obs, len(self._names)
         for n in (n_samples, n_features):
             check_length(n, path.stat().st_size * BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
@@ -88,7 +88,7 @@ class H5adReader(Reader):
         self.feature_names = PackedStrings.pack(self._names)
         self._keep = np.arange(n_samples)
         if label is not None and label is not False:
-            self._take_labels(label, missing_labels)
+            self._set_labels(label, missing_labels)
         self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
 
@@ -101,18 +101,18 @@ class H5adReader(Reader):
             self.notes["layer"] = layer
         return found
 
-    def _take_labels(self, label: Any, policy: str) -> None:
+    def _set_labels(self, label: Any, policy: str) -> None:
         try:
             values, absent = labels_of(self._data, label)
         except ValueError as error:
             raise DataFileError(str(error), self.path) from error
-        self._keep = missing_labels(absent, policy, self.path, f"obs[{label!r}]")
+        self._keep = labelled_samples(absent, policy, self.path, f"obs[{label!r}]")
         self.labels = values[self._keep]
         if absent.any():
             self.notes["samples_without_label_dropped"] = int(absent.sum())
 
     def annotation(self) -> tuple[list[Column], list[str]]:
-        """What the columns of obs hold, and the layers that can be read."""
+        """Return summaries of the columns of obs, and the layers that can be read."""
         import pyarrow as pa
 
         columns = []
@@ -121,9 +121,9 @@ class H5adReader(Reader):
             values = self._data.obs[name]
             try:
                 array = pa.array(values, from_pandas=True)
-            except (pa.ArrowInvalid, pa.ArrowTypeError):  # objects of several kinds
+            except (pa.ArrowInvalid, pa.ArrowTypeError):  # objects of several types
                 array = pa.array([None if is_missing(value) else str(value) for value in values])
-            column.see(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, values=True)
+            column.update(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, values=True)
             columns.append(column)
         return columns, [*self._data.layers, *(["raw"] if self._data.raw is not None else [])]
 
@@ -138,7 +138,7 @@ class H5adReader(Reader):
             try:
                 block = self._values[:, start:stop] if by_features else self._values[start:stop]
             except Exception as error:  # a damaged part of the file
-                raise self._failed(error) from error
+                raise self._read_error(error) from error
             if dropped and by_features:
                 block = block[self._keep]
             elif dropped:
@@ -155,7 +155,7 @@ class H5adReader(Reader):
         try:
             check_compressed(block)
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._read_error(error) from error
         if by_features:
             return usable_values(block, self.path)
         rows = sparse.csr_array(block)
@@ -170,45 +170,45 @@ class H5adReader(Reader):
             file.close()
 
 
-class _FirstLook:
-    """The look of another process at a file that HDF5 may hang on; see ``h5ad_check.py``."""
+class _FileCheck:
+    """Check of a file in another process, because HDF5 may hang on it; see ``h5ad_check.py``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         state = path.stat()
         self._key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
         self._process: subprocess.Popen[str] | None = None
-        if self._key in _good:
+        if self._key in _checked_files:
             return
-        places = json.dumps([place for place in sys.path if place])
-        command = [sys.executable, "-I", str(_SCRIPT), places, str(path), str(free_memory())]
+        folders = json.dumps([folder for folder in sys.path if folder])
+        command = [sys.executable, "-I", str(_SCRIPT), folders, str(path), str(free_memory())]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
 
-    def give_up(self) -> None:
+    def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
 
     def wait(self) -> None:
-        """Refuse the file if the look found it damaged, did not come to an end, or needs more memory than there is."""
-        found = _good[self._key] if self._process is None else self._answer(self._process)
-        require_memory(found.get("needs", 0), self.path, "what it has besides X")
-        require_memory(_CHUNK_COPIES * found.get("largest", 0), self.path, "a chunk of it")
-        _good[self._key] = found
+        """Wait for the check. Raises if the file is damaged, the check did not finish, or memory does not suffice."""
+        found = _checked_files[self._key] if self._process is None else self._result(self._process)
+        require_memory(found.get("needs", 0), self.path, "the content other than X")
+        require_memory(_CHUNK_COPIES * found.get("largest", 0), self.path, "a chunk of the matrix")
+        _checked_files[self._key] = found
 
-    def _answer(self, process: subprocess.Popen[str]) -> dict[str, Any]:
+    def _result(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         try:
-            text, _ = process.communicate(timeout=_LONGEST_LOOK)
+            text, _ = process.communicate(timeout=_CHECK_TIMEOUT)
         except subprocess.TimeoutExpired:
             text = ""
         except BaseException:
-            self.give_up()
+            self.kill()
             raise
-        if not text:  # it was ended by its limit of time, by our clock, or by a crash
-            self.give_up()
-            raise DataFileError(_DAMAGE.format("the HDF5 library hangs or crashes on it"), self.path)
+        if not text:  # ended by its limit of processor time, the timeout, or a crash
+            self.kill()
+            raise DataFileError(_DAMAGE.format("the HDF5 library hangs or crashes"), self.path)
         found: dict[str, Any] = json.loads(text)
         if "problem" in found:
             raise DataFileError(_DAMAGE.format(found["problem"]), self.path)
@@ -216,43 +216,44 @@ class _FirstLook:
 
 
 def is_anndata(X: Any) -> bool:
-    """Whether X is an AnnData object; the library is not imported for the check."""
+    """Return True if X is an AnnData object, without importing anndata."""
     return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names") and hasattr(X, "obs")
 
 
 def values_and_names(data: Any, layer: str | None) -> tuple[Any, Any]:
-    """The matrix of an AnnData object that a layer names (``"raw"``: ``adata.raw``; None: X), and the names of its columns.
+    """Return the matrix of a layer (``"raw"``: ``adata.raw``; None: X) of an AnnData object, and its column names.
 
-    Raises ValueError with what there is instead.
+    Raises ValueError with the available layers.
     """
     known = [str(name) for name in data.layers]
     known += ["raw"] if data.raw is not None and "raw" not in known else []
     if layer is None:
         if data.X is None:
-            raise ValueError(f"it has no X; choose a layer: {', '.join(known) or 'there is none'}.")
+            raise ValueError(f"there is no X. Choose a layer: {', '.join(known) or 'none available'}.")
         return data.X, data.var_names
     if layer == "raw" and data.raw is not None:
         return data.raw.X, data.raw.var_names
     if layer not in data.layers:
-        near = did_you_mean(str(layer), known, " ")
-        raise ValueError(f"it has no layer {layer!r}; {near}there is {', '.join(known) or 'none'}.")
+        question = did_you_mean(str(layer), known, " ")
+        raise ValueError(f"layer {layer!r} not found. {question}Available layers: {', '.join(known) or 'none'}.")
     return data.layers[layer], data.var_names
 
 
 def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of all samples from a column of ``obs``, and which of them are missing.
+    """Return the labels of all samples from a column of ``obs``, and a mask of missing labels.
 
-    Numbers and booleans stay what they are, anything else becomes text. Categories that no sample has do not count. Raises
-    ValueError with the nearest names and the columns that could be meant.
+    Numbers and booleans keep their type; anything else becomes text. Categories without samples are ignored. Raises
+    ValueError with the most similar names and the available columns.
     """
     obs = data.obs
     if label not in obs.columns:
-        near = did_you_mean(str(label), [str(name) for name in obs.columns], " ")
-        raise ValueError(f"obs has no column {label!r} for the labels; {near}it has {candidates(data) or 'none'}.")
+        question = did_you_mean(str(label), [str(name) for name in obs.columns], " ")
+        columns = describe_obs_columns(data) or "none"
+        raise ValueError(f"obs has no column {label!r} for the labels. {question}Available columns: {columns}.")
     values = obs[label].to_numpy()
     missing = np.array([is_missing(value) for value in values], dtype=bool)
-    if values.dtype.kind not in "biuf":  # text, or a type of pandas' own that has a word for nothing
-        present = [value for value, gone in zip(values.tolist(), missing, strict=True) if not gone]
+    if values.dtype.kind not in "biuf":  # text, or a pandas extension type with its own missing value
+        present = [value for value, absent in zip(values.tolist(), missing, strict=True) if not absent]
         numbers = bool(present) and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
         nothing, kind = (np.nan, np.float64) if numbers else (None, object)
         kept = np.array(present if numbers else [str(value) for value in present])
@@ -264,8 +265,8 @@ def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
     return values, missing
 
 
-def candidates(data: Any) -> str:
-    """The columns of ``obs`` in words: those with classes first, with their number, then those with numbers."""
+def describe_obs_columns(data: Any) -> str:
+    """Describe the columns of ``obs``: first those with classes, with the number of classes, then the others."""
     classes, others = [], []
     for name in data.obs.columns:
         column = data.obs[name]
@@ -275,7 +276,7 @@ def candidates(data: Any) -> str:
             classes.append(f"{name} ({n_values} classes)")
         else:
             others.append(str(name))
-    shown = [*classes, *others][:_SHOWN]
+    shown = [*classes, *others][:_MAX_COLUMNS_SHOWN]
     more = len(classes) + len(others) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
@@ -283,7 +284,7 @@ def candidates(data: Any) -> str:
 def from_anndata(
     adata: Any, *, label: Any = None, layer: str | None = None, missing_labels: str = "error", feature_names: Any = None
 ) -> Dataset:
-    """The features of an AnnData object, not copied; the parameters are those of :class:`H5adReader`.
+    """Return the features of an AnnData object without a copy. The parameters are those of :class:`H5adReader`.
 
     Examples
     --------
@@ -302,8 +303,8 @@ def from_anndata(
         values, names = values_and_names(adata, layer)
         labels = None if label is None or label is False else labels_of(adata, label)
     except ValueError as error:
-        how = " coterie.data.open_features(adata, layer=...) takes one." if "choose a layer" in str(error) else ""
-        raise ValueError(f"The AnnData object: {error}{how}") from error
+        advice = " Use coterie.data.open_features(adata, layer=...)." if "Choose a layer" in str(error) else ""
+        raise ValueError(f"AnnData object: {error}{advice}") from error
     notes: dict[str, Any] = {} if layer is None else {"layer": layer}
     keep: Any = slice(None)
     if labels is not None and labels[1].any():
@@ -321,13 +322,13 @@ def from_anndata(
 
 
 def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tuple[np.ndarray, int]:
-    """The samples that have a label; an error, if the others are not to be dropped."""
+    """Return the samples that have a label. With policy "error", raise if a label is missing."""
     count, first = int(missing.sum()), str(adata.obs_names[int(np.argmax(missing))])
     if count == len(missing):
-        raise ValueError(f"The AnnData object: no sample has a label in obs[{label!r}].")
+        raise ValueError(f"AnnData object: no sample has a label in obs[{label!r}].")
     if policy == "error":
         raise ValueError(
-            f"y contains NaN or None: {count} of {len(missing)} samples have no label in obs[{label!r}], the first is "
-            f"{first!r}. Leave them out: adata = adata[adata.obs[{label!r}].notna()]."
+            f"y contains NaN or None: {count} of {len(missing)} samples have no label in obs[{label!r}]. The first is "
+            f"{first!r}. Drop them: adata = adata[adata.obs[{label!r}].notna()]."
         )
     return np.flatnonzero(~missing), count

@@ -1,4 +1,4 @@
-"""LIBSVM (SVMlight) text: parsed in parallel, exactly, in memory bounded by the input."""
+"""Parallel, exact parsing of LIBSVM (SVMlight) text, in memory bounded by the input."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from coterie._numba import run_chunks, thread_count
 from coterie.bounds import FREE_LENGTH
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
-from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, whole_numbers
+from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, as_integers
 from coterie.kernels import text as kernels
 
-# Bytes that one call of the kernel parses: large enough to keep threads busy, small enough for the cache of their results.
-_CHUNK = 1 << 22
-_SHOWN = 30
+# Bytes parsed per call of the kernel: large enough to keep threads busy, small enough for results to stay in the cache.
+_CHUNK_BYTES = 1 << 22
+_MAX_TOKEN_LENGTH = 30
 
 _MESSAGES = {
-    kernels.NO_LABEL: "the line begins with {token!r}, so its label is missing. Every line is 'label index:value ...'.",
+    kernels.NO_LABEL: "the line begins with {token!r}, so its label is missing. Every line must be 'label index:value ...'.",
     kernels.BAD_LABEL: "the label {token!r} is not a number. Replace labels by numbers.",
-    kernels.MANY_LABELS: "{token!r} is more than one label. Coterie reads one label a sample: write one file for each label.",
-    kernels.BAD_INDEX: "{token!r} is not 'index:value'. Entries are separated by blanks; comments begin with '#'.",
+    kernels.MANY_LABELS: "{token!r} is more than one label. Only one label per sample is supported. Write one file per label.",
+    kernels.BAD_INDEX: "{token!r} is not 'index:value'. Separate entries by blanks. Comments begin with '#'.",
     kernels.NO_COLON: "{token!r} has no ':' between index and value.",
     kernels.BAD_VALUE: "the value {token!r} is not a number.",
-    kernels.NOT_FINITE: "{token!r} is not finite. Impute the value, or leave it out if it stands for 0.",
-    kernels.UNSORTED: "feature {token!r} comes after a larger index. Sort the entries of each line by index.",
-    kernels.REPEATED: "feature {token!r} comes twice in the line. Keep one of the two.",
-    kernels.BAD_QUERY: "{token!r} is not 'qid:number' in the place right after the label.",
-    kernels.NEGATIVE: "{token!r} has a negative index. Indices begin with 0 or 1.",
+    kernels.NOT_FINITE: "{token!r} is not finite. Impute the value, or omit it if it stands for 0.",
+    kernels.UNSORTED: "feature {token!r} follows a larger index. Sort the entries of each line by index.",
+    kernels.REPEATED: "feature {token!r} occurs twice in the line. Remove one of the two.",
+    kernels.BAD_QUERY: "{token!r} is not 'qid:number' directly after the label.",
+    kernels.NEGATIVE: "{token!r} has a negative index. Indices start at 0 or 1.",
 }
 
 
-class Seen(NamedTuple):
-    """What lines tell besides their entries: their number, that of query ids, the lowest and the highest index."""
+class PartSummary(NamedTuple):
+    """Number of lines and of query ids, and smallest and largest index of a part of a file."""
 
     n_lines: int
     n_queries: int
@@ -45,18 +45,18 @@ class Seen(NamedTuple):
 
 
 class LibsvmReader(Reader):
-    """Reads LIBSVM text, plain or compressed with gzip, bzip2 or xz.
+    """Reader of LIBSVM text, plain or compressed with gzip, bzip2 or xz.
 
     Parameters
     ----------
     path : Path
-        The file.
+        LIBSVM file.
     zero_based : bool or "auto", default="auto"
         Whether the first feature has index 0 (else 1). ``"auto"``: 0 if that index occurs anywhere in the file.
     n_features : int, optional
-        Number of features; by default as many as there are.
+        Number of features; by default determined by the largest index.
     dtype : dtype, optional
-        Type of the values; by default the smallest that holds all of them exactly.
+        Type of the values; by default the smallest type that holds all of them exactly.
     """
 
     format = "libsvm"
@@ -78,29 +78,30 @@ class LibsvmReader(Reader):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What it takes to read the same file in another process."""
+        """Options for a reader of the same file in another process."""
         return {"zero_based": self._zero_based, "n_features": self.shape[1], "dtype": self.dtype}
 
     @property
-    def seen(self) -> Seen:
-        return Seen(self._n_lines, self._n_queries, self._lowest, self._highest)
+    def summary(self) -> PartSummary:
+        """Summary of the part of the file read so far."""
+        return PartSummary(self._n_lines, self._n_queries, self._lowest, self._highest)
 
-    def take(self, parts: Sequence[Seen], labels: Sequence[np.ndarray]) -> None:
-        """What readers of parts of the file (each with its ``span``) have found out, in order."""
+    def merge_parts(self, parts: Sequence[PartSummary], labels: Sequence[np.ndarray]) -> None:
+        """Merge the summaries and labels of readers of all parts of the file (each with its ``span``), in order."""
         self._n_lines, self._n_queries = (sum(part[k] for part in parts) for k in range(2))
         self._lowest, self._highest = min(part.lowest for part in parts), max(part.highest for part in parts)
-        self._settle(labels)
+        self._set_labels(labels)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         stream = ByteStream(self.path, self.span)
         n_threads = thread_count()
         parser = _Parser(n_threads)
         labels: list[np.ndarray] = []
-        seen = 0
+        n_bytes = 0
         try:
-            for text in stream.line_blocks(min(n_threads * _CHUNK, max(stream.n_bytes + 1, 1 << 12))):
-                seen += len(text)
-                limit = self._largest_index(max(seen, stream.n_bytes * (8 if stream.compression else 1)))
+            for text in stream.line_blocks(min(n_threads * _CHUNK_BYTES, max(stream.n_bytes + 1, 1 << 12))):
+                n_bytes += len(text)
+                limit = self._largest_index(max(n_bytes, stream.n_bytes * (8 if stream.compression else 1)))
                 for chunk in parser.parse(text, limit):
                     if chunk.error:
                         raise self._error(text, chunk, stream, limit)
@@ -114,15 +115,15 @@ class LibsvmReader(Reader):
         finally:
             stream.close()
         if self.span is None:
-            self._settle(labels)
-        else:  # the rest is for whoever has all parts
+            self._set_labels(labels)
+        else:  # merge_parts does the rest when all parts have been read
             self.labels = np.concatenate([np.empty(0), *labels])
 
-    def _settle(self, labels: Sequence[np.ndarray]) -> None:
-        self.labels = whole_numbers(np.concatenate([np.empty(0), *labels]))
+    def _set_labels(self, labels: Sequence[np.ndarray]) -> None:
+        self.labels = as_integers(np.concatenate([np.empty(0), *labels]))
         if self._n_queries:
             self.notes["query_ids_ignored"] = self._n_queries
-        self._settle_indices()
+        self._set_first_column()
 
     def _largest_index(self, n_bytes: int) -> int:
         stated = self.shape[1]
@@ -130,17 +131,17 @@ class LibsvmReader(Reader):
             return stated - (self._zero_based is True)
         return max(FREE_LENGTH, n_bytes)
 
-    def _settle_indices(self) -> None:
-        """Decide whether the first feature has index 0 or 1, once all indices are known."""
+    def _set_first_column(self) -> None:
+        """Determine whether the first feature has index 0 or 1, after all indices are known."""
         if self._lowest == 0 and self._zero_based is False:
-            raise DataFileError("index 0 occurs, but zero_based=False says that indices begin with 1.", self.path)
+            raise DataFileError("index 0 occurs, but zero_based=False requires indices to start at 1.", self.path)
         zero_based = self._lowest == 0 if self._zero_based == "auto" else bool(self._zero_based)
         self.first_column = 0 if zero_based else 1
         stated = self.shape[1]
         if stated is not None and self._highest - self.first_column >= stated:
             raise DataFileError(
-                f"index {self._highest} occurs and indices begin with {self.first_column}, but n_features={stated}. State "
-                f"n_features={self._highest - self.first_column + 1}, or zero_based.",
+                f"index {self._highest} occurs and indices start at {self.first_column}, but n_features={stated}. Set "
+                f"n_features={self._highest - self.first_column + 1}, or set zero_based.",
                 self.path,
             )
 
@@ -154,20 +155,20 @@ class LibsvmReader(Reader):
         else:
             message = _MESSAGES[chunk.error].format(token=shown)
         if line == 1 and b"\x00" in content[:1000]:
-            message = "this is not text. If it is data in another format, state format=."
+            message = "the file is not text. If it has another format, set format=."
         return DataFileError(message, self.path, line=line, column=chunk.place - line_start + 1)
 
     def _too_large(self, token: str, stream: ByteStream, limit: int) -> str:
         if self.shape[1] is not None:
             return f"the index of {token!r} is larger than n_features={self.shape[1]} allows."
         return (
-            f"the index of {token!r} asks for more features than a file of {stream.n_bytes} bytes can fill. If it is right, "
-            "state n_features=."
+            f"the index of {token!r} requires more features than a file of {stream.n_bytes} bytes can hold. If it is correct, "
+            "set n_features=."
         )
 
 
 class _Chunk:
-    """What the kernel found in some lines."""
+    """Result of parsing some lines."""
 
     def __init__(self, state: np.ndarray, labels: np.ndarray, block: RowBlock) -> None:
         self.n_lines, self.error, self.place = (int(state[i]) for i in (kernels.N_LINES, kernels.ERROR, kernels.PLACE))
@@ -179,14 +180,14 @@ class _Chunk:
 
 
 class _Parser:
-    """Parses blocks of text on some threads, each with buffers of its own that are used again and again."""
+    """Multithreaded parser of blocks of text, with reusable buffers per thread."""
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
         self._free: list[_Buffers] = []
 
     def parse(self, text: np.ndarray, limit: int) -> list[_Chunk]:
-        """Chunks in the order of the text."""
+        """Return the chunks of a text in order."""
         found: dict[int, _Chunk] = {}
         text.flags.writeable = False
         column_type = np.dtype(np.int32 if limit < 2**31 else np.int64)
@@ -204,13 +205,13 @@ class _Parser:
 
 
 class _Buffers:
-    """Room for the results of one call; memory that is not written to is not taken."""
+    """Buffers for the results of one call. Pages that are never written do not use memory."""
 
     def __init__(self) -> None:
         self.size = -1
         self.column_type = np.dtype(np.int32)
 
-    def _make_room(self, n_bytes: int, column_type: np.dtype) -> None:
+    def _reserve(self, n_bytes: int, column_type: np.dtype) -> None:
         if n_bytes <= self.size and column_type == self.column_type:
             return
         self.size, self.column_type = n_bytes, column_type
@@ -220,23 +221,23 @@ class _Buffers:
         self.hard = np.empty((2, n_rows), dtype=np.int64)
 
     def parse(self, text: np.ndarray, start: int, stop: int, limit: int, column_type: np.dtype) -> _Chunk:
-        self._make_room(stop - start, column_type)
+        self._reserve(stop - start, column_type)
         state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
         kernels.parse_lines(
             text, start, stop, limit, self.labels, self.ends, self.columns, self.values, self.hard[0], self.hard[1], state
         )
         n_rows, n_entries = int(state[kernels.N_ROWS]), int(state[kernels.N_ENTRIES])
         if state[kernels.N_HARD] and not state[kernels.ERROR]:
-            read_hard_numbers(kernels, text, (start, stop), self.hard, self.values, self.labels, state)
+            parse_uncertain_numbers(kernels, text, (start, stop), self.hard, self.values, self.labels, state)
         block = RowBlock(self.ends[:n_rows].copy(), self.columns[:n_entries].copy(), self.values[:n_entries].copy())
         return _Chunk(state, self.labels[:n_rows].copy(), block)
 
 
-def read_hard_numbers(
+def parse_uncertain_numbers(
     kernels: ModuleType, text: np.ndarray, span: tuple[int, int], hard: np.ndarray, values: np.ndarray, labels: np.ndarray,
     state: np.ndarray,
 ) -> None:  # fmt: skip
-    """Let Python read the numbers that a kernel was not certain of; it has checked their form."""
+    """Parse the numbers that a kernel could not convert with certainty. Their syntax has been checked."""
     start, stop = span
     for entry, place in hard[:, : int(state[kernels.N_HARD])].T.tolist():
         value = float(number_at(text, place, stop))
@@ -251,14 +252,14 @@ def read_hard_numbers(
 
 
 def shown_token(content: bytes, place: int) -> str:
-    """The word at a place, for a message."""
+    """Return the word at a position, for a message."""
     words = content[place : place + 200].partition(b"\n")[0].split(b"#")[0].split()
     word = words[0].decode("utf-8", "replace") if words and not content[place : place + 1].isspace() else ""
-    return word if len(word) <= _SHOWN else f"{word[:_SHOWN]}…"
+    return word if len(word) <= _MAX_TOKEN_LENGTH else f"{word[:_MAX_TOKEN_LENGTH]}…"
 
 
 def number_at(text: np.ndarray, place: int, stop: int) -> bytes:
-    """The bytes up to the next blank, line end or comment."""
+    """Return the bytes up to the next blank, line end or comment."""
     size = 64
     while True:
         piece = text[place : min(place + size, stop)].tobytes()
@@ -269,12 +270,13 @@ def number_at(text: np.ndarray, place: int, stop: int) -> bytes:
 
 
 def _line_boundaries(text: np.ndarray, n_threads: int) -> np.ndarray:
-    """Starts of lines that cut the text into chunks of about equal length."""
-    n_chunks = max(1, min(n_threads, len(text) // 4096)) if len(text) <= n_threads * _CHUNK else -(-len(text) // _CHUNK)
+    """Return starts of lines that divide the text into chunks of about equal length."""
+    few = len(text) <= n_threads * _CHUNK_BYTES
+    n_chunks = max(1, min(n_threads, len(text) // 4096)) if few else -(-len(text) // _CHUNK_BYTES)
     cuts = [0]
     for cut in np.linspace(0, len(text), n_chunks + 1)[1:-1].astype(np.int64):
         place = int(cut)
-        while place < len(text):  # look for the next line end, a little at a time
+        while place < len(text):  # search for the next line end in steps of 64 KB
             ends = np.flatnonzero(text[place : place + (1 << 16)] == ord("\n"))
             if len(ends):
                 cuts.append(place + int(ends[0]) + 1)

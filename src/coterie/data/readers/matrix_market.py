@@ -1,7 +1,7 @@
-"""MatrixMarket files: one matrix as text; labels come from a file of their own.
+"""MatrixMarket files: one matrix as text, with labels in a separate file.
 
-SciPy reads them too, but its parser (1.17) can crash the interpreter on damaged files, and allocates by what the header
-claims.
+SciPy reads them too, but its parser (1.17) can crash the interpreter on damaged files, and allocates the sizes stated in the
+header without a check.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from scipy import sparse
 from coterie.bounds import BEST_RATIO, check_length, require_memory
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
-from coterie.data.readers.libsvm import read_hard_numbers, shown_token
+from coterie.data.readers.libsvm import parse_uncertain_numbers, shown_token
 from coterie.data.readers.reader import Block, Progress, Reader, ValueKind, usable_values
 from coterie.kernels import coordinates as kernels
 
-_BLOCK = 1 << 22
-# Bytes that an entry takes while all of them are joined, searched for repetitions and sorted.
+_BLOCK_BYTES = 1 << 22
+# Bytes per entry while all entries are joined, checked for duplicates and sorted.
 _ENTRY_BYTES = 64
 _FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 _MESSAGES = {
-    kernels.BAD_ROW: "the row {token!r} is not a whole number.",
-    kernels.BAD_COLUMN: "the column {token!r} is not a whole number.",
-    kernels.ROW_RANGE: "row {token} is not one of the {shape[0]} rows that the header announces.",
-    kernels.COLUMN_RANGE: "column {token} is not one of the {shape[1]} columns that the header announces.",
+    kernels.BAD_ROW: "the row {token!r} is not an integer.",
+    kernels.BAD_COLUMN: "the column {token!r} is not an integer.",
+    kernels.ROW_RANGE: "row {token} is out of range. The header states {shape[0]} rows.",
+    kernels.COLUMN_RANGE: "column {token} is out of range. The header states {shape[1]} columns.",
     kernels.BAD_VALUE: "the value {token!r} is not a number.",
     kernels.NOT_FINITE: "the value {token!r} is not finite. Impute it.",
-    kernels.TOO_MANY: "{token!r} is more than the line should have.",
+    kernels.TOO_MANY: "unexpected {token!r}. The line has too many values.",
 }
 
 
@@ -48,14 +48,14 @@ class _Header(NamedTuple):
 
 
 class MatrixMarketReader(Reader):
-    """Reads a MatrixMarket file with one sample a row.
+    """Reader of MatrixMarket files with one sample per row.
 
     Parameters
     ----------
     path : Path
-        The file, plain or compressed.
+        Plain or compressed file.
     transpose : bool, default=False
-        Whether the file has one feature a row (as gene expression often has).
+        Whether the file has one feature per row, as is common for gene expression.
     """
 
     format = "matrix-market"
@@ -66,12 +66,12 @@ class MatrixMarketReader(Reader):
         self._transpose = transpose
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Everything at once: entries may come in any order."""
+        """Yield one block with all data, because entries may be in any order."""
         header = self._header()
         parts = list(self._entries(header, progress))
         values: Any = np.concatenate([part[2] for part in parts] or [np.empty(0)])
         kind = ValueKind()
-        kind.see(values)
+        kind.update(values)
         matrix: Any
         if header.layout == "array":
             matrix = self._dense(values.astype(kind.dtype), header)
@@ -85,7 +85,7 @@ class MatrixMarketReader(Reader):
         yield usable_values(matrix.T if self._transpose else matrix, self.path)
 
     def _header(self) -> _Header:
-        """The banner and the sizes, refused where the file cannot hold them."""
+        """Read the banner and the sizes. Raises if the file cannot hold that many values."""
         stream = ByteStream(self.path)
         try:
             head = stream.read(1 << 20)
@@ -98,14 +98,14 @@ class MatrixMarketReader(Reader):
             raise DataFileError(message, self.path, line=1)
         layout, field, symmetry = words[2:]
         if field not in _FIELDS or symmetry not in _SYMMETRIES or (field == "pattern" and layout == "array"):
-            raise DataFileError(f"a matrix that is {layout} {field} {symmetry} cannot be read.", self.path, line=1)
+            raise DataFileError(f"matrices of type '{layout} {field} {symmetry}' are not supported.", self.path, line=1)
         number = next((k for k, line in enumerate(lines[1:], 1) if line.strip() and not line.startswith(b"%")), None)
         if number is None:
-            raise DataFileError("the line of sizes is missing.", self.path, line=2)
+            raise DataFileError("the line with the sizes is missing.", self.path, line=2)
         sizes = lines[number].split()
         expected = 3 if layout == "coordinate" else 2
         if len(sizes) != expected or not all(size.isdigit() and len(size) < 19 for size in sizes):
-            raise DataFileError(f"the line of sizes must have {expected} whole numbers.", self.path, line=number + 1)
+            raise DataFileError(f"the line with the sizes must contain {expected} integers.", self.path, line=number + 1)
         shape = (int(sizes[0]), int(sizes[1]))
         for n in shape:
             check_length(n, stream.n_bytes * (BEST_RATIO if stream.compression else 1), self.path, f"the size {n}")
@@ -116,24 +116,24 @@ class MatrixMarketReader(Reader):
         return _Header(layout, field, symmetry, shape, n_entries, number + 1, n_bytes)
 
     def _entries(self, header: _Header, progress: Progress | None) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Rows, columns and values of some megabytes of text at a time."""
+        """Yield rows, columns and values, of some megabytes of text at a time."""
         stream = ByteStream(self.path)
         n_lines, n_entries = header.n_lines, 0
         shape = np.array(header.shape, dtype=np.int64)
         index_type = np.int32 if max(header.shape) < 2**31 else np.int64
         try:
             stream.read(header.n_bytes)
-            for text in stream.line_blocks(min(_BLOCK, max(stream.n_bytes + 1, 1 << 12))):
-                room = len(text) // 2 + 1
-                rows = np.empty(room if header.layout == "coordinate" else 0, dtype=index_type)
+            for text in stream.line_blocks(min(_BLOCK_BYTES, max(stream.n_bytes + 1, 1 << 12))):
+                capacity = len(text) // 2 + 1
+                rows = np.empty(capacity if header.layout == "coordinate" else 0, dtype=index_type)
                 columns = np.empty_like(rows)
-                values = np.empty(room if header.field != "pattern" else 0)
-                hard = np.empty((2, room), dtype=np.int64)
+                values = np.empty(capacity if header.field != "pattern" else 0)
+                hard = np.empty((2, capacity), dtype=np.int64)
                 state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
                 text.flags.writeable = False
                 kernels.parse_entries(text, 0, len(text), shape, rows, columns, values, hard[0], hard[1], state)
                 if not state[kernels.ERROR]:
-                    read_hard_numbers(kernels, text, (0, len(text)), hard, values, values, state)
+                    parse_uncertain_numbers(kernels, text, (0, len(text)), hard, values, values, state)
                 if state[kernels.ERROR]:
                     raise self._error(text, state, n_lines, header)
                 count = int(state[kernels.N_ENTRIES])
@@ -153,8 +153,8 @@ class MatrixMarketReader(Reader):
     def _wrong_count(self, n_entries: int, header: _Header) -> DataFileError:
         what, least = ("truncated", "") if n_entries < header.n_entries else ("too long", "at least ")
         return DataFileError(
-            f"the file is {what}: it has {least}{n_entries} entries instead of the {header.n_entries} that line "
-            f"{header.n_lines} announces.",
+            f"the file is {what}: it has {least}{n_entries} entries instead of the {header.n_entries} stated in line "
+            f"{header.n_lines}.",
             self.path,
         )
 
@@ -171,17 +171,18 @@ class MatrixMarketReader(Reader):
             rows, columns = np.concatenate([rows, columns[below]]), np.concatenate([columns, rows[below]])
             values = np.concatenate([values, mirrored])
             kind = ValueKind()
-            kind.see(values)
+            kind.update(values)
             values = values.astype(kind.dtype)
         keys = rows.astype(np.int64) * header.shape[1] + columns
         repeated = np.diff(np.sort(keys)) == 0
         if repeated.any():
             row, column = divmod(int(np.sort(keys)[:-1][repeated][0]), header.shape[1])
-            raise DataFileError(f"the entry in row {row + 1}, column {column + 1} comes twice. Keep one of them.", self.path)
+            message = f"the entry in row {row + 1}, column {column + 1} occurs twice. Remove one of them."
+            raise DataFileError(message, self.path)
         return sparse.coo_array((values, (rows, columns)), shape=header.shape)
 
     def _dense(self, values: np.ndarray, header: _Header) -> np.ndarray:
-        """Values by column; those of symmetric matrices are of the lower triangle."""
+        """Return a dense matrix from its values by column, or from the lower triangle of a symmetric matrix."""
         n, m = header.shape
         if header.symmetry == "general":
             return values.reshape((n, m), order="F")
@@ -194,7 +195,7 @@ class MatrixMarketReader(Reader):
 
 
 def _array_entries(n: int, m: int, symmetry: str) -> int:
-    """Number of values that a dense matrix has in the file."""
+    """Return the number of values of a dense matrix in the file."""
     if symmetry == "general":
         return n * m
     return n * (n + 1) // 2 if symmetry == "symmetric" else n * (n - 1) // 2

@@ -1,4 +1,4 @@
-"""NumPy's .npz files: SciPy's sparse matrices, and X (or the parts of a CSR matrix) with y."""
+"""NumPy .npz files with a SciPy sparse matrix, or with X (or the arrays of a CSR matrix) and y."""
 
 from __future__ import annotations
 
@@ -11,38 +11,41 @@ import numpy as np
 from scipy import sparse
 
 from coterie.bounds import BEST_RATIO, check_length, open_regular, require_memory
-from coterie.data.errors import DataFileError, in_one_line
+from coterie.data.errors import DataFileError, error_summary
 from coterie.data.names import PackedStrings
-from coterie.data.readers.columns import nearest
+from coterie.data.readers.columns import suggest_names
 from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, labels_in_file, usable_values
 
-# How often the arrays are in memory at a time: as they come, and by feature.
-_COPIES = 2
+# Copies of the arrays in memory: as loaded, and by feature.
+_N_COPIES = 2
 
 
 class NpzReader(Reader):
-    """Reads ``X`` (dense) or ``data, indices, indptr, shape`` (CSR, or what ``format`` says, as SciPy saves it), and ``y``.
+    """Reader of .npz files.
+
+    The features are ``X`` (dense), or the arrays of a sparse matrix as SciPy saves them: by default CSR (``data``,
+    ``indices``, ``indptr``, ``shape``), or the format in ``format``.
 
     Parameters
     ----------
     path : Path
-        The file.
+        .npz file.
     label : str, False or None
-        Key of the labels; by default ``"y"`` if there is one. Also a text file with one label a line.
+        Key of the labels, by default ``"y"`` if it exists; or a text file with one label per line.
     """
 
     format = "npz"
     by = "features"
-    _damage = "it is damaged or no .npz file ({})."
+    _damage_message = "the file is damaged or not an .npz file ({})."
 
     def __init__(self, path: Path, *, label: Any = None) -> None:
         super().__init__(path)
         self._label = label
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Everything at once: the parts of a zip file cannot be mapped."""
+        """Yield one block with all data, because the members of a zip file cannot be mapped."""
         arrays = self._arrays()
-        self._take_labels(arrays)
+        self._set_labels(arrays)
         if "feature_names" in arrays:
             self.feature_names = PackedStrings.pack(arrays["feature_names"].tolist())
         matrix = arrays["X"] if "X" in arrays else self._sparse(arrays)
@@ -51,24 +54,25 @@ class NpzReader(Reader):
         yield usable_values(matrix, self.path)
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        with self._translated(), open_regular(self.path) as file:
+        with self._translate_errors(), open_regular(self.path) as file:
             with zipfile.ZipFile(file) as archive:
                 self._check_sizes(archive)
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
                 return {key: arrays[key] for key in arrays.files}
 
-    def _failed(self, error: Exception) -> DataFileError:
+    def _read_error(self, error: Exception) -> DataFileError:
         if "allow_pickle" in str(error):
-            return DataFileError("it holds Python objects, which are not loaded for safety. Save plain arrays.", self.path)
-        return super()._failed(error)
+            message = "the file contains Python objects, which are not loaded for security reasons. Save plain arrays."
+            return DataFileError(message, self.path)
+        return super()._read_error(error)
 
     def _check_sizes(self, archive: zipfile.ZipFile) -> None:
-        """No array may claim to be larger than its part of the file, nor all of them to be larger than memory."""
-        require_memory(_COPIES * sum(member.file_size for member in archive.infolist()), self.path, "what it unpacks to")
+        """Check the stated sizes of the arrays against those of their members and against the free memory."""
+        require_memory(_N_COPIES * sum(member.file_size for member in archive.infolist()), self.path, "the unpacked content")
         for member in archive.infolist():
             if member.file_size > BEST_RATIO * member.compress_size + 4096:
-                raise DataFileError(f"the size of {member.filename!r} cannot be true.", self.path)
+                raise DataFileError(f"the stated size of {member.filename!r} is impossible.", self.path)
             if not member.filename.endswith(".npy"):
                 continue
             with archive.open(member) as part:
@@ -76,20 +80,21 @@ class NpzReader(Reader):
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
                 shape, _, dtype = read(part)
             if int(np.prod(shape, dtype=object)) * dtype.itemsize > member.file_size:
-                raise DataFileError(f"{member.filename!r} claims to have the shape {shape}, but is too short.", self.path)
+                raise DataFileError(f"{member.filename!r} is too short for its stated shape {shape}.", self.path)
 
     def _sparse(self, arrays: dict[str, np.ndarray]) -> Any:
-        """The sparse matrix, checked: kernels trust its indices."""
+        """Return the sparse matrix after checking its indices, which kernels do not check."""
         kind = (
             bytes(arrays["format"].ravel()[:1].astype("S")).decode("ascii", "replace").strip("\0")
             if "format" in arrays
             else "csr"
         )
-        needs = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr"), "coo": ("data", "row", "col")}
-        missing = [key for key in ("shape", *needs.get(kind, ())) if key not in arrays]
-        if missing or (kind not in needs and "format" not in arrays):
+        required = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr"), "coo": ("data", "row", "col")}
+        missing = [key for key in ("shape", *required.get(kind, ())) if key not in arrays]
+        if missing or (kind not in required and "format" not in arrays):
             raise DataFileError(
-                f"it has {', '.join(sorted(arrays)) or 'nothing'}, but neither X nor data, indices, indptr and shape.",
+                "the file must contain X, or data, indices, indptr and shape. It contains "
+                f"{', '.join(sorted(arrays)) or 'nothing'}.",
                 self.path,
             )
         try:
@@ -98,20 +103,20 @@ class NpzReader(Reader):
                 check_length(n, self.path.stat().st_size * BEST_RATIO, self.path, f"the shape {shape}")
             if kind == "coo":
                 matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
-            elif kind in needs:
+            elif kind in required:
                 maker = sparse.csr_array if kind == "csr" else sparse.csc_array
-                matrix = maker(tuple(arrays[key] for key in needs[kind]), shape=shape)
+                matrix = maker(tuple(arrays[key] for key in required[kind]), shape=shape)
             else:
                 matrix = sparse.load_npz(self.path)
             if hasattr(matrix, "indptr"):
                 check_compressed(matrix)
         except DataFileError:
             raise
-        except Exception as error:  # SciPy's many ways to say that arrays do not fit together
-            raise DataFileError(f"its arrays are no sparse matrix: {in_one_line(error)}.", self.path) from error
+        except Exception as error:  # SciPy raises errors of several types for inconsistent arrays
+            raise DataFileError(f"the arrays are not a valid sparse matrix: {error_summary(error)}.", self.path) from error
         return matrix
 
-    def _take_labels(self, arrays: dict[str, np.ndarray]) -> None:
+    def _set_labels(self, arrays: dict[str, np.ndarray]) -> None:
         key = "y" if self._label is None else self._label
         if key is False or (self._label is None and key not in arrays):
             return
@@ -123,7 +128,7 @@ class NpzReader(Reader):
         elif isinstance(key, str) and not Path(key).exists():
             vectors = [name for name, array in arrays.items() if array.ndim == 1]
             raise DataFileError(
-                f"label={key!r}: there is no such array for the labels; {nearest(str(key), vectors)}", self.path
+                f"label={key!r}: there is no such array for the labels. {suggest_names(str(key), vectors)}", self.path
             )
         else:
             self.labels = labels_in_file(key, self.path)

@@ -1,7 +1,7 @@
-"""PLINK 1 genotypes: .bed with .bim and .fam, read by bed-reader, one byte a genotype.
+"""PLINK 1 genotypes (.bed with .bim and .fam), read by bed-reader, with one byte per genotype.
 
-Missing genotypes take the mean of their SNP. In one byte that is the *nearest genotype* to the mean (0, 1 or 2), so that
-the matrix stays int8; ``dtype="float32"`` has the exact mean, for four times the memory.
+Missing genotypes are replaced by the mean of their SNP. In int8, the mean is rounded to the *nearest genotype* (0, 1 or 2).
+With ``dtype="float32"`` the mean is exact, at four times the memory.
 """
 
 from __future__ import annotations
@@ -14,42 +14,43 @@ import numpy as np
 
 from coterie._numba import thread_count
 from coterie.bounds import open_regular, require_memory
-from coterie.data.covariates import CovariateFile, is_absent, read_covariate_file, read_sample_table
-from coterie.data.errors import DataFileError, in_one_line, missing_extra
+from coterie.data.covariates import CovariateFile, is_missing_code, read_covariate_file, read_sample_table
+from coterie.data.errors import DataFileError, error_summary, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.reader import Block, Progress, Reader, missing_labels, parse_labels
+from coterie.data.readers.reader import Block, Progress, Reader, labelled_samples, parse_labels
 
-# bed-reader's int8 for a missing genotype.
+# Value of bed-reader for a missing genotype in int8.
 _MISSING = -127
 _MAGIC = b"\x6c\x1b"
 _CASE_CONTROL = frozenset(["-9", "0", "1", "2"])
-# Bytes in memory for a byte of a table: a line of 30 becomes a list of six strings.
-_WORD_BYTES = 20
+# Memory per byte of a table: a line of 30 bytes becomes a list of six strings.
+_MEMORY_PER_BYTE = 20
 
 
 class PlinkReader(Reader):
-    """Reads a PLINK 1 binary fileset; genotypes count the first allele of the .bim file, as PLINK does.
+    """Reader of PLINK 1 binary filesets. Genotypes count the first allele of the .bim file, as in PLINK.
 
     Parameters
     ----------
     path : Path
-        The .bed file; .bim and .fam lie beside it.
+        .bed file, with the .bim and .fam files in the same folder.
     label : str, int, False or None
         Column of the phenotype file, by name or by position after FID and IID (default: the first). False: no labels.
     phenotype : path-like, optional
         File with FID, IID and phenotypes, with or without a header. By default the sixth column of the .fam file.
     missing : {"mean", "error"}, default="mean"
-        What to do with missing genotypes.
+        Treatment of missing genotypes.
     dtype : {"int8", "float32"}, default="int8"
-        Type of the genotypes; in int8 the mean is rounded to the nearest genotype.
+        Type of the genotypes. In int8, the mean is rounded to the nearest genotype.
     missing_labels : {"drop", "error"}, default="drop"
-        What to do with samples whose phenotype (or a covariate) is missing (NA, -9; also 0 where all are 0, 1, 2 or -9).
+        Treatment of samples whose phenotype or a covariate is missing. Missing values are NA and -9, and 0 if all phenotypes
+        are 0, 1, 2 or -9.
     covariates : path-like, optional
-        File with FID, IID and covariates, with or without a header, in any order. Text is taken for categories.
+        File with FID, IID and covariates, with or without a header, in any order. Text columns are read as categories.
     covariate_names : str or sequence of str, optional
-        Which of its columns: names separated by commas, ranges as ``PC1-PC10``. All by default, but for the phenotype where
-        that is in the same file.
+        Columns of ``covariates`` to use. A string lists names separated by commas, and may contain ranges such as
+        ``PC1-PC10``. By default all columns, except the phenotype if it is in the same file.
     """
 
     format = "plink"
@@ -80,40 +81,42 @@ class PlinkReader(Reader):
         self._check_bed()
         self._keep = np.arange(len(self._samples))
         if label is not False:
-            self._take_phenotype(label, phenotype, missing_labels)
+            self._set_phenotype(label, phenotype, missing_labels)
         if covariates is not None:
             if covariate_names is None and phenotype is not None and label is not False:
-                covariate_names = _others(covariates, phenotype, label)
-            self._take_covariates(read_covariate_file(covariates, covariate_names), missing_labels)
+                covariate_names = _names_without_phenotype(covariates, phenotype, label)
+            self._set_covariates(read_covariate_file(covariates, covariate_names), missing_labels)
         elif covariate_names is not None:
-            raise ValueError("covariate_names= names columns of a file of covariates; give it with covariates=.")
-        self._take_names(snps)
+            raise ValueError("covariate_names= requires a covariate file. Pass it as covariates=.")
+        self._set_names(snps)
 
     def _check_bed(self) -> None:
-        """The size must be that of the .fam and .bim files: a short file would be read as other genotypes."""
+        """Check that the size agrees with the .fam and .bim files; otherwise the wrong genotypes would be read."""
         n_samples, n_snps = self._size
         with open_regular(self.path) as file:
             start = file.read(3)
         if start[:2] != _MAGIC:
-            raise DataFileError("it does not begin like a PLINK .bed file.", self.path)
+            raise DataFileError("the file does not begin like a PLINK .bed file.", self.path)
         if start[2:] != b"\x01":
-            raise DataFileError("its genotypes are stored by sample. Make it again with a PLINK of 2008 or later.", self.path)
+            message = "the genotypes are stored by sample. Create the file again with PLINK of 2008 or later."
+            raise DataFileError(message, self.path)
         size, expected = self.path.stat().st_size, 3 + -(-n_samples // 4) * n_snps
         if size != expected:
             what = "truncated" if size < expected else "too long"
             raise DataFileError(
-                f"it is {what}: {size} bytes instead of {expected} for {n_samples} samples (.fam) and {n_snps} SNPs (.bim).",
+                f"the file is {what}: {size} bytes instead of {expected} for {n_samples} samples (.fam) and {n_snps} SNPs "
+                "(.bim).",
                 self.path,
             )
 
-    def _take_names(self, snps: list[list[str]]) -> None:
+    def _set_names(self, snps: list[list[str]]) -> None:
         bim = self.path.with_suffix(".bim")
         positions = np.empty(len(snps), dtype=np.int64)
         for number, row in enumerate(snps, start=1):
             try:
                 positions[number - 1] = int(row[3])
             except (ValueError, OverflowError) as error:
-                raise DataFileError(f"the position {row[3]!r} is not a whole number.", bim, line=number) from error
+                raise DataFileError(f"the position {row[3]!r} is not an integer.", bim, line=number) from error
         self.feature_names = PackedStrings.pack(row[1] if row[1] != "." else f"{row[0]}:{row[3]}" for row in snps)
         self.feature_info = {
             "chromosome": PackedStrings.pack(row[0] for row in snps),
@@ -122,41 +125,41 @@ class PlinkReader(Reader):
             "allele_2": PackedStrings.pack(row[5] for row in snps),
         }
         distances = _numbers(row[2] for row in snps)
-        if distances is not None and distances.any():  # most files have zeros for "not known"
+        if distances is not None and distances.any():  # in most files all distances are 0, which means unknown
             self.feature_info["cm"] = distances
-        people = [self._samples[i] for i in self._keep]
-        unique = len({person[1] for person in people}) == len(people)
-        self.sample_names = PackedStrings.pack(person[1] if unique else f"{person[0]}:{person[1]}" for person in people)
+        samples = [self._samples[i] for i in self._keep]
+        unique = len({sample[1] for sample in samples}) == len(samples)
+        self.sample_names = PackedStrings.pack(sample[1] if unique else f"{sample[0]}:{sample[1]}" for sample in samples)
 
-    def _take_phenotype(self, label: Any, phenotype: Any, policy: str) -> None:
+    def _set_phenotype(self, label: Any, phenotype: Any, policy: str) -> None:
         if phenotype is None:
             if label is not None:
-                raise ValueError(f"label={label!r} names a column of a phenotype file; give it with phenotype=.")
+                raise ValueError(f"label={label!r} requires a phenotype file. Pass it as phenotype=.")
             path, what = self.path.with_suffix(".fam"), "column 6"
             texts = [row[5] for row in self._samples]
         else:
             path = Path(phenotype)
             texts, what = _phenotypes(path, self._samples, label)
-        absent = np.array([is_absent(text) for text in texts])
+        absent = np.array([is_missing_code(text) for text in texts])
         if set(texts) <= _CASE_CONTROL:
             absent |= np.array([text == "0" for text in texts])
         if absent.all() and phenotype is None:  # a .fam file without phenotypes
             return
-        self._keep = missing_labels(absent, policy, path, what)
+        self._keep = labelled_samples(absent, policy, path, what)
         self.labels = parse_labels([texts[i] for i in self._keep])
         if absent.any():
             self.notes["samples_without_phenotype_dropped"] = int(absent.sum())
 
-    def _take_covariates(self, file: CovariateFile, policy: str) -> None:
-        people = [(self._samples[i][0], self._samples[i][1]) for i in self._keep]
-        texts, absent = file.of(people)
+    def _set_covariates(self, file: CovariateFile, policy: str) -> None:
+        samples = [(self._samples[i][0], self._samples[i][1]) for i in self._keep]
+        texts, absent = file.select(samples)
         if absent.any():
-            without = [iid for (_, iid), gone in zip(people, absent.tolist(), strict=True) if gone]
+            without = [iid for (_, iid), missing in zip(samples, absent.tolist(), strict=True) if missing]
             shown = ", ".join(without[:5]) + (", …" if len(without) > 5 else "")
             if policy == "error":
                 raise DataFileError(
-                    f"{len(without)} of {len(people)} samples have no covariates, or not all of them: {shown}. Drop them with "
-                    "missing_labels='drop', or complete them.",
+                    f"covariates are missing for {len(without)} of {len(samples)} samples: {shown}. Drop them with "
+                    "missing_labels='drop' or complete the covariates.",
                     file.path,
                 )
             self.notes["samples_without_covariates_dropped"] = f"{len(without)} ({shown})"
@@ -164,7 +167,7 @@ class PlinkReader(Reader):
             self._keep = self._keep[kept]
             self.labels = None if self.labels is None else self.labels[kept]
             texts = [texts[i] for i in kept]
-        self.covariates = file.parsed(texts)
+        self.covariates = file.parse(texts)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         try:
@@ -180,8 +183,9 @@ class PlinkReader(Reader):
                 stop = min(start + width, n_snps)
                 try:
                     block = bed.read(index=(rows, slice(start, stop)), dtype="int8", order="F")
-                except Exception as error:  # of bed-reader's own kinds
-                    raise DataFileError(f"bed-reader cannot read it ({in_one_line(error)}).", self.path) from error
+                except Exception as error:  # bed-reader has its own exception types
+                    message = f"bed-reader cannot read the file ({error_summary(error)})."
+                    raise DataFileError(message, self.path) from error
                 columns = np.flatnonzero((block == _MISSING).any(axis=0))
                 block = block.astype(self.dtype, copy=False)
                 for column in columns:
@@ -195,14 +199,14 @@ class PlinkReader(Reader):
             self.notes["snps_with_missing_genotypes"] = n_snps_imputed
 
     def _impute(self, genotypes: np.ndarray, snp: int) -> int:
-        """Put the mean (in int8: the nearest genotype) where genotypes are missing; returns how many were."""
+        """Replace missing genotypes by the mean (in int8, the nearest genotype) and return their number."""
         absent = genotypes == _MISSING
         assert self.feature_names is not None
         if self._policy == "error":
             sample = int(np.argmax(absent))
             raise DataFileError(
-                f"{int(absent.sum())} genotype(s) of SNP {self.feature_names[snp]!r} are missing, the first in sample "
-                f"{sample}. Impute them, or let missing='mean' do it.",
+                f"{int(absent.sum())} genotype(s) of SNP {self.feature_names[snp]!r} are missing. The first is in sample "
+                f"{sample}. Impute them, for instance with missing='mean'.",
                 self.path,
             )
         known = genotypes[~absent]
@@ -212,9 +216,9 @@ class PlinkReader(Reader):
 
 
 def _read_table(path: Path, n_columns: int, columns: str) -> list[list[str]]:
-    """Rows of a text file with a fixed number of columns."""
+    """Return the rows of a text file with a fixed number of columns."""
     if not path.exists():
-        raise FileNotFoundError(2, "a PLINK fileset has a .bed, a .bim and a .fam file, but there is no such file", str(path))
+        raise FileNotFoundError(2, "A PLINK fileset requires a .bed, a .bim and a .fam file, but one is missing", str(path))
     rows = _split_lines(path)
     for number, row in enumerate(rows, start=1):
         if len(row) != n_columns:
@@ -225,12 +229,12 @@ def _read_table(path: Path, n_columns: int, columns: str) -> list[list[str]]:
 
 
 def _split_lines(path: Path) -> list[list[str]]:
-    require_memory(_WORD_BYTES * path.stat().st_size, path, "the table")
+    require_memory(_MEMORY_PER_BYTE * path.stat().st_size, path, "the table")
     return [line.split() for line in read_lines(path)]
 
 
 def _numbers(texts: Iterable[str]) -> np.ndarray | None:
-    """Finite numbers, or None where one of the texts is none."""
+    """Parse finite numbers; return None if a text is not a finite number."""
     try:
         values = np.array([float(text) for text in texts])
     except ValueError:
@@ -239,23 +243,23 @@ def _numbers(texts: Iterable[str]) -> np.ndarray | None:
 
 
 def _phenotypes(path: Path, samples: list[list[str]], label: Any) -> tuple[list[str], str]:
-    """The phenotype of each sample ("" where it has none) from a file with FID, IID and phenotypes."""
+    """Return the phenotype of each sample ("" if it has none) from a file with FID, IID and phenotypes."""
     table = read_sample_table(path, _split_lines(path), "phenotype")
     column = _phenotype_column(label, table.names, path)
     found = {sample: row[column] for sample, row in table.rows.items()}
     texts = [found.get((sample[0], sample[1]), "") for sample in samples]
     if not any(texts):
-        raise DataFileError("none of its FID and IID is in the .fam file.", path)
+        raise DataFileError("no pair of FID and IID in this file matches a sample of the .fam file.", path)
     return texts, f"column {table.names[column]!r}"
 
 
-def _others(covariates: Any, phenotype: Any, label: Any) -> list[str] | None:
-    """All columns but the phenotype, where both are in one file with a header."""
+def _names_without_phenotype(covariates: Any, phenotype: Any, label: Any) -> list[str] | None:
+    """Return all columns except the phenotype if both are in the same file; else None."""
     path = Path(covariates)
     if not path.exists() or not path.samefile(phenotype):
         return None
     names = read_covariate_file(path).names
-    return [name for place, name in enumerate(names) if place != _phenotype_column(label, names, path)]
+    return [name for position, name in enumerate(names) if position != _phenotype_column(label, names, path)]
 
 
 def _phenotype_column(label: Any, names: list[str], path: Path) -> int:
@@ -265,4 +269,4 @@ def _phenotype_column(label: Any, names: list[str], path: Path) -> int:
         return int(label) % len(names)
     if label in names:
         return names.index(label)
-    raise DataFileError(f"there is no phenotype {label!r}; there are {', '.join(names)}.", path, line=1)
+    raise DataFileError(f"phenotype {label!r} not found. The file has {', '.join(names)}.", path, line=1)

@@ -1,4 +1,4 @@
-"""What a reader of a format returns: blocks of values first; labels and names, at the latest, after the last block."""
+"""Base class and helpers of the readers, which yield blocks of values and then provide labels and names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from coterie.data.errors import DataFileError, in_one_line
+from coterie.data.errors import DataFileError, error_summary
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
 from coterie.kernels.transposition import value_range
@@ -19,14 +19,14 @@ from coterie.kernels.transposition import value_range
 if TYPE_CHECKING:
     from coterie.data.covariates import Covariates
 
-# Told (done, total, what): bytes or features done, all of them (None when unknown), and what is going on.
+# Called with (done, total, what): bytes or features done, their total (None if unknown), and the current step.
 Progress: TypeAlias = Callable[[int, int | None, str], object]
 
 
 class RowBlock(NamedTuple):
-    """Some samples of a sparse matrix: entries row by row. A row has each column at most once, in any order."""
+    """Entries of some samples of a sparse matrix, by row. A row has each column at most once, in any order."""
 
-    ends: np.ndarray  # number of entries of the block up to the end of each row
+    ends: np.ndarray  # cumulative number of entries at the end of each row
     columns: np.ndarray
     values: np.ndarray
 
@@ -37,30 +37,30 @@ Block: TypeAlias = "np.ndarray | RowBlock | sparse.csc_array"
 class Reader:
     """Base class of the readers.
 
-    A subclass yields blocks of samples (dense arrays, or :class:`RowBlock`) or, where ``by`` is ``"features"``, blocks of
-    features (F-ordered arrays, or CSC). Everything else may be set as late as after the last block.
+    A subclass yields blocks of samples (dense arrays or :class:`RowBlock`) or, if ``by`` is ``"features"``, blocks of
+    features (F-ordered arrays or CSC). All other attributes are final only after the last block.
 
     Attributes
     ----------
     format : str
         Name of the format.
     by : {"samples", "features"}
-        What a block is a block of.
+        Axis along which the data are divided into blocks.
     shape : tuple
-        Number of samples and features; None where it is not known before the end.
+        Number of samples and features; None if unknown before the end.
     first_column : int
-        Index that the file gives to the first feature: 1 for most LIBSVM files.
+        Index of the first feature in the file: 1 for most LIBSVM files.
     dtype : dtype or None
-        Type of the values; None stands for the smallest type that holds all of them exactly, for text.
+        Type of the values; None (for text) means the smallest type that holds all of them exactly.
     labels_replaced, other_labels : bool, ndarray or None
-        Whether labels from elsewhere (or None) take the place of the file's own.
+        Whether ``other_labels`` (labels from another file, or None) replace those of the file.
     labels, sample_names, feature_names, feature_info, notes
         As in :class:`coterie.data.Dataset`.
     """
 
     format = ""
     by = "samples"
-    _damage = "{}."  # the message of an error in another library
+    _damage_message = "{}."  # template for errors of other libraries
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,11 +77,11 @@ class Reader:
         self.notes: dict[str, Any] = {}
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """The data in blocks of about ``n_values`` values or fewer."""
-        raise NotImplementedError  # every reader has its own
+        """Yield the data in blocks of at most about ``n_values`` values."""
+        raise NotImplementedError
 
-    def settle(self, n_samples: int, n_features: int) -> None:
-        """After the last block: take labels from elsewhere, and check the lengths of everything."""
+    def finalize(self, n_samples: int, n_features: int) -> None:
+        """Replace labels if requested and check all lengths. Called after the last block."""
         if self.labels_replaced:
             self.labels = self.other_labels
         for what, values, n, of in (
@@ -93,32 +93,32 @@ class Reader:
                 raise ValueError(f"{self.path}: there are {len(values)} {what}, but {n} {of}.")
 
     def close(self) -> None:
-        """Close what the reader has open."""
+        """Close open files."""
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn the errors of other libraries into errors of the file; those that name a file pass."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Convert errors of other libraries to ``DataFileError``, except those that name a file."""
         try:
             yield
         except DataFileError:
             raise
-        except Exception as error:  # of many kinds, where a file is damaged
+        except Exception as error:  # damaged files cause errors of many types
             if isinstance(error, OSError) and error.filename is not None:
                 raise
-            raise self._failed(error) from error
+            raise self._read_error(error) from error
 
-    def _failed(self, error: Exception) -> DataFileError:
-        """The error of a file that a library cannot read."""
-        return DataFileError(self._damage.format(in_one_line(error)), self.path)
+    def _read_error(self, error: Exception) -> DataFileError:
+        """Return the error for a file that a library cannot read."""
+        return DataFileError(self._damage_message.format(error_summary(error)), self.path)
 
 
 class ValueKind:
-    """The smallest type that holds all values seen so far exactly."""
+    """Smallest type that holds all values so far exactly."""
 
     def __init__(self) -> None:
         self.lowest, self.highest, self.whole, self.single = 0.0, 0.0, True, True
 
-    def see(self, values: np.ndarray) -> None:
+    def update(self, values: np.ndarray) -> None:
         if not (self.whole or self.single):
             return
         lowest, highest, whole, single = value_range(np.ravel(values, order="K"))
@@ -126,7 +126,7 @@ class ValueKind:
         self.whole, self.single = self.whole and whole, self.single and single
 
     def join(self, other: ValueKind) -> None:
-        """Take the values that another one has seen into account."""
+        """Include the values of another instance."""
         self.lowest, self.highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
         self.whole, self.single = self.whole and other.whole, self.single and other.single
 
@@ -141,7 +141,7 @@ class ValueKind:
 
 
 def row_block(rows: sparse.csr_array) -> RowBlock:
-    """A CSR matrix as a block; repeated entries are summed."""
+    """Convert a CSR matrix to a block, summing repeated entries."""
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
@@ -149,17 +149,17 @@ def row_block(rows: sparse.csr_array) -> RowBlock:
 
 
 def check_compressed(matrix: Any) -> None:
-    """Raise if a CSR, CSC or BSR matrix is none: kernels trust its indices, and so does SciPy.
+    """Raise if a CSR, CSC or BSR matrix has invalid indices, which neither kernels nor SciPy check.
 
-    SciPy's own check leaves all of them out where the last start is 0.
+    SciPy skips its own full check if the last element of ``indptr`` is 0.
     """
     if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
-        raise ValueError("index pointers go backwards")
+        raise ValueError("indptr decreases")
     matrix.check_format(full_check=True)
 
 
 def usable_values(matrix: Any, path: Path) -> Any:
-    """Check the type of a whole matrix and bring sparse ones to canonical CSC."""
+    """Check and convert the type of a matrix, and convert a sparse matrix to canonical CSC."""
     kind = matrix.dtype.kind
     if kind not in "biuf":
         raise DataFileError(f"values of type {matrix.dtype} are not real numbers.", path)
@@ -174,8 +174,8 @@ def usable_values(matrix: Any, path: Path) -> Any:
     return result
 
 
-def whole_numbers(labels: np.ndarray) -> np.ndarray:
-    """Labels as integers where all of them are."""
+def as_integers(labels: np.ndarray) -> np.ndarray:
+    """Convert labels to int64 if all of them are integers."""
     if labels.dtype.kind != "f" or not np.isfinite(labels).all():
         return labels
     if (np.abs(labels) <= 2.0**53).all() and (labels == np.floor(labels)).all():
@@ -183,12 +183,12 @@ def whole_numbers(labels: np.ndarray) -> np.ndarray:
     return labels
 
 
-# What people write where there is no value; compared in lower case.
+# Words that denote a missing value, compared in lower case.
 MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "null", "none", "<na>"])
 
 
 def parse_labels(texts: Sequence[str]) -> np.ndarray:
-    """Labels as integers or floats where all of them are finite numbers, else as strings."""
+    """Parse labels as integers or floats if all of them are finite numbers; else return strings."""
     for kind in (np.int64, np.float64):
         try:
             labels = np.fromiter(map(kind, texts), dtype=kind, count=len(texts))
@@ -200,36 +200,36 @@ def parse_labels(texts: Sequence[str]) -> np.ndarray:
 
 
 def labels_in_file(label: Any, path: Path) -> np.ndarray:
-    """Labels from a text file with one a line."""
+    """Read labels from a text file with one label per line."""
     if not isinstance(label, (str, os.PathLike)):
         raise ValueError(
-            f"label={label!r}: the labels of {path.name} come from the file itself or from a text file with one a line."
+            f"label={label!r} is not supported for {path.name}. Omit it, or pass a text file with one label per line."
         )
     file = Path(label)
     if not file.exists():
-        raise FileNotFoundError(2, "label= names a text file with one label a line, but there is no such file", str(file))
+        raise FileNotFoundError(2, "Label file not found (a text file with one label per line)", str(file))
     lines = [line.strip() for line in read_lines(file)]
     for number, line in enumerate(lines, start=1):
         if line.lower() in MISSING_WORDS:
-            raise DataFileError("the label is missing. Give every sample one.", file, line=number)
+            raise DataFileError("the label is missing. Every sample requires a label.", file, line=number)
     return parse_labels(lines)
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, pandas.NA or a word for nothing."""
+    """Return True if a label is None, NaN, pandas.NA or a word that denotes a missing value."""
     return label is None or str(label).strip().lower() in MISSING_WORDS
 
 
-def missing_labels(missing: np.ndarray, policy: str, path: Path, what: str) -> np.ndarray:
-    """The samples to keep: all but those without a label, which are dropped or refused."""
+def labelled_samples(missing: np.ndarray, policy: str, path: Path, what: str) -> np.ndarray:
+    """Return the samples that have a label. With policy "error", raise if a label is missing."""
     if policy not in ("error", "drop"):
         raise ValueError(f"missing_labels={policy!r} must be 'error' or 'drop'.")
     count = int(np.count_nonzero(missing))
     if count and policy == "error":
         first = int(np.argmax(missing))
         raise DataFileError(
-            f"{count} of {len(missing)} samples have no label in {what}, the first is sample {first}. Drop them with "
-            "missing_labels='drop', or complete them.",
+            f"{count} of {len(missing)} samples have no label in {what}. The first is sample {first}. Drop them with "
+            "missing_labels='drop' or complete the labels.",
             path,
         )
     if count == len(missing):

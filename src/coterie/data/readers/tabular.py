@@ -1,7 +1,7 @@
-"""CSV, TSV and Parquet through pyarrow, which streams all three in bounded memory as the same record batches.
+"""CSV, TSV and Parquet files, which pyarrow streams in bounded memory as record batches.
 
-polars would read whole files faster, but it does not hand over a wide CSV file piece by piece with fixed types; and pandas
-itself reads Parquet with pyarrow, so most users have it.
+polars would read whole files faster, but it does not stream a wide CSV file with fixed types. pandas itself reads Parquet
+with pyarrow, so most users have it.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from typing import Any
 import numpy as np
 
 from coterie.bounds import FREE_BYTES, require_memory
-from coterie.data.errors import DataFileError, in_one_line, missing_extra
+from coterie.data.errors import DataFileError, error_summary, missing_extra
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
-from coterie.data.readers.columns import Column, describe_problems, listed, nearest, places_of
+from coterie.data.readers.columns import Column, column_positions, describe_problems, listed, suggest_names
 from coterie.data.readers.formats import FORMATS, is_number
 from coterie.data.readers.reader import (
     MISSING_WORDS,
     Block,
     Progress,
     Reader,
+    as_integers,
     is_missing,
-    missing_labels,
+    labelled_samples,
     parse_labels,
-    whole_numbers,
 )
 
-# What the labels' column is called when nobody says.
+# Default names of the label column.
 _LABEL_NAMES = ("label", "y", "target", "class")
 _NULLS = sorted({form for word in MISSING_WORDS for form in (word, word.upper(), word.capitalize(), "NaN")} | {"#N/A", "?"})
-# Bytes that a column takes besides its values: its name in Python and in pyarrow, its type, its builder.
+# Bytes per column in addition to its values: its name in Python and in pyarrow, its type, its builder.
 _COLUMN_BYTES = 2000
-# Bytes that a sample takes at least while one column and the labels are whole in memory.
+# Minimum bytes per sample while one column and the labels are in memory.
 _ROW_BYTES = 32
-# Bytes that a label in words takes: as a Python string, and as another while the classes are found.
+# Bytes per text label: a Python string, and its copy while the classes are determined.
 _STRING_BYTES = 150
-# What counts as true and false, for pyarrow.
+# Words that pyarrow reads as booleans.
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 
 
 class TabularReader(Reader):
-    """Base class of the readers of tables; a format of tables (``Format.table``) has a reader of this class.
+    """Base class of the readers of tables (formats with ``Format.table``).
 
-    A column that holds anything but numbers, or True and False, is refused, all such columns in one message, or left out
-    where ``keep_numeric`` says so. The parameters are described in :class:`CsvReader`.
+    Columns that are neither numeric nor boolean are omitted if ``keep_numeric`` is true. Otherwise one error lists all of
+    them. The parameters are described in :class:`CsvReader`.
     """
 
     _n_columns: int
-    _n_header_lines: int | None = None  # where there are lines
+    _n_header_lines: int | None = None  # None if the format has no lines
 
     def __init__(
         self,
@@ -70,17 +70,17 @@ class TabularReader(Reader):
         self._drop, self._keep_numeric, self._wanted = drop, keep_numeric, columns
         self._booleans: set[int] = set()
 
-    def _choose_columns(self, names: Sequence[str] | None, n_columns: int) -> None:
-        """Find the columns of labels and of sample names; the rest are features, but for those to be left out."""
+    def _set_columns(self, names: Sequence[str] | None, n_columns: int) -> None:
+        """Set the columns of labels, sample names and features, given the names of all columns."""
         self._column_names = names
-        self._label_column = self._label_place(names, n_columns)
-        self._name_column = self._name_place(names, n_columns)
+        self._label_column = self._label_position(names, n_columns)
+        self._name_column = self._name_position(names, n_columns)
         try:
-            dropped = set(places_of(self._drop or [], names, n_columns, "drop"))
+            dropped = set(column_positions(self._drop or [], names, n_columns, "drop"))
         except ValueError as error:
             raise DataFileError(str(error), self.path, line=1) from error
         if self._label_column in dropped:
-            raise DataFileError(f"drop={self._name(self._label_column)!r}: it is the column of the labels.", self.path)
+            raise DataFileError(f"drop={self._name(self._label_column)!r} is the column of the labels.", self.path)
         if self._name_column in dropped:
             self._name_column = None
         used = {self._label_column, self._name_column, *dropped}
@@ -91,46 +91,44 @@ class TabularReader(Reader):
         self._set_features()
 
     def _set_features(self) -> None:
-        """Shape and names from the columns that are features."""
+        """Set shape and names from the feature columns."""
         if not self._features:
             wanted = self._wanted
-            missing = (
-                "" if not wanted else f" None of those that are read is there: {listed([repr(name) for name in wanted], 5)}."
-            )
-            raise DataFileError(f"no column is left for features.{missing}", self.path, line=1)
+            missing = "" if not wanted else f" The file has none of the columns {listed([repr(name) for name in wanted], 5)}."
+            raise DataFileError(f"there are no feature columns.{missing}", self.path, line=1)
         self.shape = (None, len(self._features))
         others = (self._label_column, self._name_column)
         self._used = sorted({*self._features, *(j for j in others if j is not None)})
-        self._place_in_batch = {column: place for place, column in enumerate(self._used)}
+        self._position_in_batch = {column: position for position, column in enumerate(self._used)}
         if self._column_names is not None:
-            mine = [self._column_names[j] for j in self._features]
+            names = [self._column_names[j] for j in self._features]
             try:
-                refuse_repeated(mine, self._features)
+                refuse_repeated(names, self._features)
             except ValueError as error:
                 raise DataFileError(str(error), self.path) from error
-            self.feature_names = PackedStrings.pack(mine)
+            self.feature_names = PackedStrings.pack(names)
 
     def _name(self, column: int) -> str:
         return str(column) if self._column_names is None else self._column_names[column]
 
     def survey(self, *, all_columns: bool = True, values: bool = False) -> list[Column]:
-        """What the columns hold, from a pass over the whole file; all of them, or those that are to be features.
+        """Summarise all columns, or the feature columns only, in a pass over the whole file.
 
-        ``values`` asks for ranges and numbers of different values, too.
+        With ``values``, also determine ranges and numbers of distinct values.
         """
-        places = list(range(self._n_columns)) if all_columns else self._features
-        columns = [Column(self._name(j)) for j in places]
-        for batch in self._typed_batches(places):
-            for place, column in enumerate(columns):
-                column.see(batch.column(place), values=values)
+        selected = list(range(self._n_columns)) if all_columns else self._features
+        columns = [Column(self._name(j)) for j in selected]
+        for batch in self._raw_batches(selected):
+            for position, column in enumerate(columns):
+                column.update(batch.column(position), values=values)
         return columns
 
-    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
-        """Batches of some columns with the types that the file has for them; text where it has none."""
-        raise NotImplementedError  # every format has its own
+    def _raw_batches(self, columns: Sequence[int]) -> Iterator[Any]:
+        """Yield batches of some columns with the types of the file; text if it has no types."""
+        raise NotImplementedError
 
-    def _settle_kinds(self, doubtful: bool) -> None:
-        """Refuse the columns that are no numbers, or leave them out; to be sure takes a pass over the file."""
+    def _check_kinds(self, doubtful: bool) -> None:
+        """Reject or omit the columns that are not numeric. This takes a pass over the file, unless all are numeric."""
         if not doubtful and not self._keep_numeric:
             return
         found = self.survey(all_columns=False)
@@ -143,126 +141,130 @@ class TabularReader(Reader):
             self.notes["columns_ignored"] = f"{len(wrong)} ({listed([column.name for column in wrong.values()])})"
             self._set_features()
 
-    def _label_place(self, names: Sequence[str] | None, n_columns: int) -> int | None:
+    def _label_position(self, names: Sequence[str] | None, n_columns: int) -> int | None:
         label = self._label
         if label is False:
             return None
         if label is not None:
-            return self._place("label", label, names, n_columns)
+            return self._find_column("label", label, names, n_columns)
         found = [j for j, name in enumerate(names or ()) if name.strip().lower() in _LABEL_NAMES]
         if len(found) > 1:
             assert names is not None
             several = ", ".join(repr(names[j]) for j in found)
-            raise DataFileError(f"the columns {several} could all be the labels: state label=NAME.", self.path, line=1)
+            raise DataFileError(f"the columns {several} could all be the labels. Set label=NAME.", self.path, line=1)
         return found[0] if found else None
 
-    def _name_place(self, names: Sequence[str] | None, n_columns: int) -> int | None:
+    def _name_position(self, names: Sequence[str] | None, n_columns: int) -> int | None:
         if self._sample_names is not None:
-            return self._place("sample_names", self._sample_names, names, n_columns)
-        # pandas writes its index as a first column without a name, or with this one.
+            return self._find_column("sample_names", self._sample_names, names, n_columns)
+        # pandas writes its index as a first column without a name, or with one of these names.
         index = [
             j for j, name in enumerate(names or ()) if name == "__index_level_0__" or (j == 0 and name in ("", "Unnamed: 0"))
         ]
         return index[0] if index else None
 
-    def _place(self, option: str, column: Any, names: Sequence[str] | None, n_columns: int) -> int:
+    def _find_column(self, option: str, column: Any, names: Sequence[str] | None, n_columns: int) -> int:
         if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
             if -n_columns <= column < n_columns:
                 return int(column) % n_columns
-            raise DataFileError(f"{option}={column}: there are {n_columns} columns.", self.path, line=1)
+            message = f"{option}={column} is out of range. There are {n_columns} columns."
+            raise DataFileError(message, self.path, line=1)
         if names is None:
-            raise DataFileError(f"{option}={column!r}: the columns have no names; give a position.", self.path, line=1)
-        places = [j for j, name in enumerate(names) if name == column]
-        if len(places) != 1:
-            problem = "two columns have that name." if places else f"there is no such column; {nearest(str(column), names)}"
+            raise DataFileError(f"{option}={column!r}: the columns have no names. Pass a position.", self.path, line=1)
+        positions = [j for j, name in enumerate(names) if name == column]
+        if len(positions) != 1:
+            problem = "two columns have this name." if positions else f"column not found. {suggest_names(str(column), names)}"
             raise DataFileError(f"{option}={column!r}: {problem}", self.path, line=1)
-        return places[0]
+        return positions[0]
 
     def _collect(
         self, batches: Iterator[Any], dtype: np.dtype, progress: Progress | None, total: int | None = None
     ) -> Iterator[np.ndarray]:
-        """Features of each batch; labels and sample names are put aside."""
+        """Yield the features of each batch, and collect labels and sample names."""
         labels: list[np.ndarray | PackedStrings] = []
         names: list[PackedStrings] = []
         n_seen = n_kept = 0
         for batch in batches:
             keep = np.arange(batch.num_rows)
             if self._label_column is not None:
-                mine, absent = _labels_in(batch.column(self._place_in_batch[self._label_column]))
+                values, absent = _labels_in(batch.column(self._position_in_batch[self._label_column]))
                 if absent.any() and self._missing_labels != "drop":
-                    self._refuse_labels(n_seen + int(np.argmax(absent)))
+                    self._raise_missing_label(n_seen + int(np.argmax(absent)))
                 keep = np.flatnonzero(~absent)
                 labels.append(
-                    mine[keep] if isinstance(mine, np.ndarray) else PackedStrings.pack(mine[i] for i in keep.tolist())
+                    values[keep] if isinstance(values, np.ndarray) else PackedStrings.pack(values[i] for i in keep.tolist())
                 )
             if self._name_column is not None:
-                called = batch.column(self._place_in_batch[self._name_column]).to_pylist()
-                names.append(PackedStrings.pack("" if called[i] is None else called[i] for i in keep.tolist()))
-            columns = [batch.column(self._place_in_batch[j]) for j in self._features]
-            if dtype.kind != "f" and any(column.null_count for column in columns):  # from here on there are gaps: NaN
+                texts = batch.column(self._position_in_batch[self._name_column]).to_pylist()
+                names.append(PackedStrings.pack("" if texts[i] is None else texts[i] for i in keep.tolist()))
+            columns = [batch.column(self._position_in_batch[j]) for j in self._features]
+            if dtype.kind != "f" and any(column.null_count for column in columns):  # missing values become NaN
                 self.dtype = dtype = np.dtype(np.float64)
             block = np.empty((batch.num_rows, len(self._features)), dtype=dtype)
             for k, column in enumerate(columns):
                 block[:, k] = self._numbers(column, self._features[k])
             n_seen, n_kept = n_seen + batch.num_rows, n_kept + len(keep)
-            self._claim_strings(labels, "labels")
-            self._claim_strings(names, "sample names")
+            self._require_string_memory(labels, "labels")
+            self._require_string_memory(names, "sample names")
             if len(keep):
                 yield block if len(keep) == batch.num_rows else block[keep]
             if progress is not None:
                 progress(n_seen, total, "reading samples")
         if self._label_column is not None:
             if n_seen and not n_kept:
-                missing_labels(np.ones(n_seen, dtype=bool), "drop", self.path, "the label column")
-            self.labels = _joined_labels(labels)
+                labelled_samples(np.ones(n_seen, dtype=bool), "drop", self.path, "the label column")
+            self.labels = _join_labels(labels)
             if self.labels.dtype == object:
-                require_memory(_STRING_BYTES * len(self.labels), self.path, f"{len(self.labels)} labels in words")
+                require_memory(_STRING_BYTES * len(self.labels), self.path, f"{len(self.labels)} text labels")
             if n_kept < n_seen:
                 self.notes["samples_without_label_dropped"] = n_seen - n_kept
         if self._name_column is not None:
             self.sample_names = PackedStrings.join(names)
 
-    def _claim_strings(self, parts: Sequence[np.ndarray | PackedStrings], what: str) -> None:
-        """Claim what strings, one a sample, take by now and once more when they are joined; numbers count with the rows."""
+    def _require_string_memory(self, parts: Sequence[np.ndarray | PackedStrings], what: str) -> None:
+        """Require the memory of strings, one per sample, and of their copy when they are joined.
+
+        Numeric labels are included in the memory of the rows.
+        """
         strings = [part for part in parts if isinstance(part, PackedStrings)]
         n_bytes = sum(2 * (part.letters.nbytes + part.offsets.nbytes) for part in strings)
         require_memory(n_bytes, self.path, f"{sum(map(len, strings))} {what}")
 
-    def _refuse_labels(self, sample: int) -> None:
-        missing_labels(np.array([False]), self._missing_labels, self.path, "")  # the policy itself may be wrong
+    def _raise_missing_label(self, sample: int) -> None:
+        labelled_samples(np.array([False]), self._missing_labels, self.path, "")  # raises if the policy is invalid
         raise DataFileError(
-            f"the label of sample {sample} is missing. Drop such samples with missing_labels='drop', or complete them.",
+            f"the label of sample {sample} is missing. Drop such samples with missing_labels='drop' or complete the labels.",
             self.path,
         )
 
-    def _numbers(self, column: Any, place: int) -> np.ndarray:
-        if place in self._booleans or str(column.type) == "bool":
+    def _numbers(self, column: Any, position: int) -> np.ndarray:
+        if position in self._booleans or str(column.type) == "bool":
             column = _zeros_and_ones(column)
         return column.to_numpy(zero_copy_only=False)
 
 
 class CsvReader(TabularReader):
-    """Reads comma-separated values.
+    """Reader of comma-separated values.
 
     Parameters
     ----------
     path : Path
-        The file, plain or compressed.
+        Plain or compressed file.
     label : str, int, False or None
-        Column of the labels, by name or position. By default the one that is called label, y, target or class, if any.
+        Column of the labels, by name or position. By default the column named label, y, target or class, if any.
     sample_names : str or int, optional
-        Column of the samples' names. By default a first column without a name, as pandas writes its index.
+        Column of the sample names. By default a first column without a name, as pandas writes its index.
     header : bool or "auto", default="auto"
-        Whether the first line has names. ``"auto"``: unless all of it are numbers.
+        Whether the first line holds column names. ``"auto"``: true unless all its cells are numbers.
     missing_labels : {"error", "drop"}, default="error"
-        What to do with samples whose label is missing.
+        Treatment of samples whose label is missing.
     drop : str, int or list of them, optional
-        Columns to leave out, by name (several with commas between) or position.
+        Columns to omit, by name (a string may hold several, separated by commas) or position.
     keep_numeric : bool, default=False
-        Whether to leave out all columns that hold something other than numbers, or True and False, instead of refusing them.
-        It takes a pass more over the file.
+        Whether to omit all columns that are neither numeric nor boolean, instead of raising an error. Requires an additional
+        pass over the file.
     columns : sequence of str, optional
-        The only columns to read as features; those that are not there are not missed.
+        Columns to read as features. Names that the file does not have are ignored.
     """
 
     format = "csv"
@@ -284,11 +286,11 @@ class CsvReader(TabularReader):
         self._n_header_lines = n_lines if header else 0
         if not header:
             self._n_header_bytes = 0
-        self._choose_columns(first if header else None, len(first))
-        self._settle_kinds(self._guess_kinds())
+        self._set_columns(first if header else None, len(first))
+        self._check_kinds(self._detect_kinds())
 
     def _first_row(self) -> tuple[list[str], int, int]:
-        """Cells of the first row, which may go over several lines, and the lines and bytes that it takes."""
+        """Return the cells of the first row, which may span several lines, and its numbers of lines and bytes."""
         stream = ByteStream(self.path)
         n_bytes = 0
 
@@ -304,7 +306,7 @@ class CsvReader(TabularReader):
             cells = csv.reader(lines(), delimiter=self.delimiter, strict=True)
             row = next(cells)
         except (StopIteration, csv.Error) as error:
-            raise DataFileError(f"the first line cannot be read ({in_one_line(error)}).", self.path, line=1) from error
+            raise DataFileError(f"the first line cannot be read ({error_summary(error)}).", self.path, line=1) from error
         finally:
             stream.close()
         if not row:
@@ -312,12 +314,12 @@ class CsvReader(TabularReader):
         require_memory(_COLUMN_BYTES * len(row), self.path, f"a table of {len(row)} columns", line=lambda: 1)
         return row, cells.line_num, n_bytes
 
-    def _batches(self, places: Sequence[int], types: Mapping[str, Any], n_values: int = 0) -> Iterator[Any]:
-        """Batches of some columns, of the types given by position; pyarrow guesses the others from the first batch."""
+    def _batches(self, columns: Sequence[int], types: Mapping[str, Any], n_values: int = 0) -> Iterator[Any]:
+        """Yield batches of some columns, with types by position; pyarrow infers other types from the first batch."""
         arrow = self._csv
         with open_binary(self.path) as file:
             skip(file, self._n_header_bytes)
-            if not file.peek(1):  # type: ignore[attr-defined]  # all four kinds of files have it
+            if not file.peek(1):  # type: ignore[attr-defined]  # all four file types have it
                 return
             yield from arrow.open_csv(
                 file,
@@ -328,7 +330,7 @@ class CsvReader(TabularReader):
                 ),
                 parse_options=arrow.ParseOptions(delimiter=self.delimiter),
                 convert_options=arrow.ConvertOptions(
-                    include_columns=[str(j) for j in places],
+                    include_columns=[str(j) for j in columns],
                     column_types=types,
                     null_values=_NULLS,
                     strings_can_be_null=True,
@@ -337,23 +339,23 @@ class CsvReader(TabularReader):
                 ),
             )
 
-    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
+    def _raw_batches(self, columns: Sequence[int]) -> Iterator[Any]:
         import pyarrow as pa
 
-        with self._translated():
-            yield from self._batches(places, {str(j): pa.string() for j in places})
+        with self._translate_errors():
+            yield from self._batches(columns, {str(j): pa.string() for j in columns})
 
-    def _guess_kinds(self) -> bool:
-        """Find columns of True and False by the first batch; whether there are others that are no numbers."""
+    def _detect_kinds(self) -> bool:
+        """Find boolean columns in the first batch. Return True if others are not numeric."""
         import pyarrow as pa
 
         batches = self._batches(self._features, {})
         try:
             first = next(batches, None)
-        except Exception:  # reading the file will tell what is wrong with it
+        except Exception:  # the error is reported when the file is read
             return False
         finally:
-            batches.close()  # type: ignore[attr-defined]  # it is a generator
+            batches.close()  # type: ignore[attr-defined]  # a generator
         types = [] if first is None else first.schema.types
         self._booleans = {j for j, kind in zip(self._features, types, strict=False) if pa.types.is_boolean(kind)}
         return any(not (_is_real(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)) for kind in types)
@@ -361,18 +363,16 @@ class CsvReader(TabularReader):
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         import pyarrow as pa
 
-        words = {self._label_column, self._name_column}
-        types = {
-            str(j): pa.string() if j in words else pa.bool_() if j in self._booleans else pa.float64() for j in self._used
-        }
-        with self._translated():
+        text = {self._label_column, self._name_column}
+        types = {str(j): pa.string() if j in text else pa.bool_() if j in self._booleans else pa.float64() for j in self._used}
+        with self._translate_errors():
             yield from self._collect(self._batches(self._used, types, n_values), np.dtype(np.float64), progress)
 
-    def _failed(self, error: Exception) -> DataFileError:
-        """All columns that are no numbers where one made pyarrow stumble; else its message, with the column's name."""
-        text = in_one_line(error)
+    def _read_error(self, error: Exception) -> DataFileError:
+        """Return an error with all columns that are not numeric, or the message of pyarrow with the column's name."""
+        text = error_summary(error)
         not_a_number = "conversion error to" in text and "conversion error to string" not in text
-        if not_a_number:  # else the survey, which reads text, would stumble as well
+        if not_a_number:  # otherwise the survey, which reads text, would fail too
             problems = describe_problems(self.survey(all_columns=False), self._n_header_lines)
             if problems:
                 return DataFileError(problems, self.path)
@@ -381,7 +381,7 @@ class CsvReader(TabularReader):
         row = re.search(r"Row #(\d+): ", text)
         text = text.replace(row.group(), "") if row else text
         advice = (
-            " Features must be numbers: encode the column, leave it out (drop=NAME), or name it as the labels (label=NAME)."
+            " Features must be numeric. Encode the column, omit it (drop=NAME), or set it as the labels (label=NAME)."
             if not_a_number
             else ""
         )
@@ -390,71 +390,71 @@ class CsvReader(TabularReader):
 
 
 class TsvReader(CsvReader):
-    """Reads tab-separated values; the parameters are those of :class:`CsvReader`."""
+    """Reader of tab-separated values, with the parameters of :class:`CsvReader`."""
 
     format = "tsv"
     delimiter = "\t"
 
 
 class ArrowReader(TabularReader):
-    """Base class of the readers of tables whose columns have types in the file, which pyarrow reads by name.
+    """Base class of the readers of tables with typed columns, which pyarrow reads by name.
 
-    A subclass opens its file and yields record batches; everything else is done here.
+    A subclass opens its file and yields record batches.
     """
 
     def __init__(self, path: Path, **options: Any) -> None:
         super().__init__(path, **options)
-        words = FORMATS[self.format].description
-        self._damage = f"it is damaged or no {words} file ({{}})."
+        description = FORMATS[self.format].description
+        self._damage_message = f"the file is damaged or not a {description} file ({{}})."
         try:
             import pyarrow  # noqa: F401
         except ImportError as error:
-            raise missing_extra(f"Reading {words} files", "pyarrow", "tabular") from error
-        with self._translated():
+            raise missing_extra(f"Reading {description} files", "pyarrow", "tabular") from error
+        with self._translate_errors():
             schema, self._n_rows = self._open()
-        names, types = schema.names, schema.types  # each is a new list at every call
+        names, types = schema.names, schema.types  # each access creates a new list
         require_memory(_COLUMN_BYTES * len(names), path, f"a table of {len(names)} columns")
         require_memory(_ROW_BYTES * (self._n_rows or 0), path, f"a column of {self._n_rows} samples")
         self._n_columns = len(names)
-        self._choose_columns(names, len(names))
-        self._settle_kinds(any(not (_is_real(types[j]) or str(types[j]) == "bool") for j in self._features))
+        self._set_columns(names, len(names))
+        self._check_kinds(any(not (_is_real(types[j]) or str(types[j]) == "bool") for j in self._features))
         dtype = np.result_type(*(_dtype_of(types[j]) for j in self._features))
         self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
 
     def _open(self) -> tuple[Any, int | None]:
-        """The schema of the file, and its number of samples if that is known without reading it."""
-        raise NotImplementedError  # every format has its own
+        """Return the schema of the file, and its number of samples if known without reading it."""
+        raise NotImplementedError
 
     def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
-        """Batches of at most so many samples, of some columns (None: all)."""
-        raise NotImplementedError  # every format has its own
+        """Yield batches of at most ``size`` samples, of some columns (None: all)."""
+        raise NotImplementedError
 
-    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
-        names = [self._name(j) for j in places]
-        if len(set(names)) < len(names):  # pyarrow would take both for each
+    def _raw_batches(self, columns: Sequence[int]) -> Iterator[Any]:
+        names = [self._name(j) for j in columns]
+        if len(set(names)) < len(names):  # pyarrow would select both columns for each
             raise DataFileError("two columns have the same name. Rename one of them.", self.path)
-        with self._translated():
+        with self._translate_errors():
             for batch in self._record_batches(max(1, (1 << 22) // len(names)), names):
-                batch.validate(full=True)  # kernels for text trust their input
+                batch.validate(full=True)  # text kernels of pyarrow do not check their input
                 yield batch.select(names)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         assert self.dtype is not None
-        # Names are not used where all columns are: they may come twice.
+        # Columns are selected by name only if necessary, because a name may occur twice.
         names = None if len(self._used) == self._n_columns else [self._name(j) for j in self._used]
-        with self._translated():
+        with self._translate_errors():
             batches = self._record_batches(max(1, n_values // len(self._features)), names)
             chosen = (batch if names is None else batch.select(names) for batch in batches)
             yield from self._collect(chosen, self.dtype, progress, self._n_rows)
 
 
 class ParquetReader(ArrowReader):
-    """Reads a Parquet file.
+    """Reader of Parquet files.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Parquet file.
     label, sample_names, missing_labels, drop, keep_numeric, columns
         As for :class:`CsvReader`.
     """
@@ -467,7 +467,7 @@ class ParquetReader(ArrowReader):
         self._file = ParquetFile(self.path)
         content = self._file.metadata
         groups = [content.row_group(k).total_byte_size for k in range(content.num_row_groups)]
-        if max(groups, default=0) > FREE_BYTES:  # page by page, not a whole group of rows at a time
+        if max(groups, default=0) > FREE_BYTES:  # read page by page instead of whole row groups
             piece = max(1 << 12, min(1 << 20, FREE_BYTES // content.num_columns))
             self._file.close()
             self._file = ParquetFile(self.path, metadata=content, pre_buffer=False, buffer_size=piece)
@@ -481,22 +481,22 @@ class ParquetReader(ArrowReader):
 
 
 def table_columns(format: str, path: Path, **options: Any) -> tuple[list[Column], Column | None]:
-    """What all columns of a table hold, whatever that is, and the one among them that has the labels, if any."""
+    """Return summaries of all columns of a table, numeric or not, and of the label column, if any."""
     kind: Any = FORMATS[format].load()
 
-    class Looking(kind):
-        """A reader that takes columns as they are."""
+    class SurveyReader(kind):
+        """Reader that accepts columns of any kind."""
 
-        def _settle_kinds(self, doubtful: bool) -> None:
-            """Nothing is refused or left out."""
+        def _check_kinds(self, doubtful: bool) -> None:
+            """Accept all columns."""
 
-    reader = Looking(path, **options)
+    reader = SurveyReader(path, **options)
     try:
         columns = reader.survey(values=True)
-        place = reader._label_column
+        label_column = reader._label_column
     finally:
         reader.close()
-    return columns, None if place is None else columns[place]
+    return columns, None if label_column is None else columns[label_column]
 
 
 def _is_real(kind: Any) -> bool:
@@ -510,7 +510,7 @@ def _dtype_of(kind: Any) -> np.dtype:
 
 
 def _zeros_and_ones(column: Any) -> Any:
-    """True and False, as such or as words, as 1 and 0."""
+    """Convert booleans, or the words true and false, to 1 and 0."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -520,7 +520,7 @@ def _zeros_and_ones(column: Any) -> Any:
 
 
 def _labels_in(column: Any) -> tuple[np.ndarray | list[str], np.ndarray]:
-    """The labels of a batch, as numbers where the column has numbers, and which of them are missing."""
+    """Return the labels of a batch, as numbers if the column is numeric, and a mask of missing labels."""
     if _is_real(column.type) and not str(column.type).startswith("decimal"):
         absent = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         kind = np.dtype(np.float64 if str(column.type) in ("float", "double", "halffloat") else column.type.to_pandas_dtype())
@@ -532,12 +532,12 @@ def _labels_in(column: Any) -> tuple[np.ndarray | list[str], np.ndarray]:
     return [str(value).strip() for value in values], absent
 
 
-def _joined_labels(parts: list[np.ndarray | PackedStrings]) -> np.ndarray:
-    """Labels of all batches: numbers where all of them are, whole ones as int64 if they fit."""
+def _join_labels(parts: list[np.ndarray | PackedStrings]) -> np.ndarray:
+    """Join the labels of all batches: numbers if all of them are, integers as int64 if they fit."""
     strings = [part for part in parts if isinstance(part, PackedStrings)]
     if strings or not parts:
         return parse_labels(PackedStrings.join(strings))
     labels = np.concatenate(parts)
     if labels.dtype.kind in "iu" and labels.max(initial=0) <= np.iinfo(np.int64).max:
         return labels.astype(np.int64, copy=False)
-    return whole_numbers(labels)
+    return as_integers(labels)

@@ -1,4 +1,4 @@
-"""A store: features on the disk by feature, opened by memory map and used without a copy."""
+"""Stores opened by memory map and used without a copy."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from coterie.data.store.format import (
     place_of,
     read_header,
 )
-from coterie.data.validity import BadValues, first_bad, is_partition
+from coterie.data.validity import BadValues, first_invalid_column, is_partition
 
 PathLike = str | os.PathLike[str]
 # Bytes of a store after which a pass releases its pages.
-_RELEASE_EVERY = 1 << 26
-# Names that are checked and held together.
-_MANY_NAMES = 1 << 20
+_RELEASE_BYTES = 1 << 26
+# Maximum number of feature names that are checked and mapped as a whole.
+_MAX_NAMES_IN_MEMORY = 1 << 20
 
 
-class _Stored:
-    """A source over a store: it has the stored moments, and checks what is computed from its values.
+class _StoreMixin:
+    """Mixin of sources over a store, with stored moments and checks of results.
 
-    Writing refuses NaN, so one in the values is damage. Values are not checked before they are used; but one NaN or infinite
-    value makes every product of its feature NaN, and products are few enough to be checked.
+    A store is never written with NaN, so NaN in its values is damage. Values are not checked before use. Instead products are
+    checked, of which there are fewer: one NaN or infinite value makes every product of its feature NaN.
     """
 
     stored: Moments
@@ -77,7 +77,7 @@ class _Stored:
             raise self._bad_value(None)
         return found
 
-    def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
+    def _run_chunks(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
         pages = self.pages
         if pages is None:
             run_evenly(task, cost, n_threads)
@@ -92,23 +92,23 @@ class _Stored:
 
 
 def _shifted(task: Callable[[int, int], object], by: int) -> Callable[[int, int], object]:
-    """A task for features that are counted from another one on."""
+    """Return a task whose feature numbers are shifted."""
     return lambda start, stop: task(by + start, by + stop)
 
 
-class StoredSparseSource(_Stored, SparseSource):
-    """CSC arrays of a store, with the moments that came with them."""
+class StoredSparseSource(_StoreMixin, SparseSource):
+    """Source over CSC arrays of a store, with stored moments."""
 
 
-class StoredDenseSource(_Stored, DenseSource):
-    """A dense array of a store, with the moments that came with it."""
+class StoredDenseSource(_StoreMixin, DenseSource):
+    """Source over a dense array of a store, with stored moments."""
 
 
 StoredSource = StoredDenseSource | StoredSparseSource
 
 
 class NamesOnDemand(Sequence[str]):
-    """Names of very many features, each of which is read when it is requested."""
+    """Names of very many features, each read on access."""
 
     def __init__(self, place: Folder, offsets: Any, letters: Any) -> None:
         self._place, self._offsets, self._letters = place, offsets, letters
@@ -121,7 +121,7 @@ class NamesOnDemand(Sequence[str]):
             raise IndexError(feature)
         begin, end = (int(n) for n in map_array(self._place, self._offsets, int(feature), int(feature) + 2))
         if not 0 <= begin <= end <= self._letters["shape"][0]:
-            raise damaged(self._place.file(self._offsets["file"]), "the offsets do not fit the letters")
+            raise damaged(self._place.file(self._offsets["file"]), "the string offsets are invalid")
         return map_array(self._place, self._letters, begin, end).tobytes().decode("utf-8")
 
 
@@ -131,16 +131,16 @@ class Store:
     Parameters
     ----------
     path : path-like
-        The store's folder, or an address that fsspec knows (``s3://bucket/x.store``).
+        Folder of the store, or a URL that fsspec supports (``s3://bucket/x.store``).
 
     Attributes
     ----------
     path : Path or str
-        The folder, or its address.
+        Folder or URL of the store.
     header : dict
-        What ``header.json`` says.
+        Content of ``header.json``.
     shape : tuple of int
-        Number of samples, number of features.
+        Number of samples and number of features.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -152,7 +152,7 @@ class Store:
             raise damaged(self.place.file(HEADER), f"the shape is {shape!r}")
         self.shape = (shape[0], shape[1])
         if not isinstance(self.header.get("arrays"), dict):
-            raise damaged(self.place.file(HEADER), "it lists no arrays")
+            raise damaged(self.place.file(HEADER), "the header lists no arrays")
         for name, entry in self._entries.items():
             check_entry(self.place, name, entry)
         self._check_shapes()
@@ -162,7 +162,7 @@ class Store:
         return self.header["arrays"]
 
     def _file(self, name: str) -> Path | str:
-        """Where an array is, for messages."""
+        """Return the path of an array, for messages."""
         return self.place.file(self._entries[name]["file"])
 
     @property
@@ -182,12 +182,12 @@ class Store:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all arrays on the disk."""
+        """Bytes of all arrays on disk."""
         return sum(self.place.start(entry["file"], 0)[1] for entry in self._entries.values())
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Counts that the reader of the original data took."""
+        """Counts made while reading the original data."""
         notes = self.header.get("notes")
         return dict(notes) if isinstance(notes, dict) else {}
 
@@ -198,7 +198,7 @@ class Store:
         return dict(origin) if isinstance(origin, dict) else {}
 
     def array(self, name: str) -> np.ndarray:
-        """One array of the store as a read-only memory map."""
+        """Return an array of the store as a read-only memory map."""
         if name not in self._entries:
             raise damaged(self.place.file(HEADER), f"array {name!r} is missing")
         return map_array(self.place, self._entries[name])
@@ -218,7 +218,7 @@ class Store:
         optional = {"labels": [n_samples], "feature_names_offsets": [n_features + 1], "sample_names_offsets": [n_samples + 1]}
         for name, shape in {**expected, **{k: v for k, v in optional.items() if k in entries}}.items():
             if name not in entries or entries[name]["shape"] != shape:
-                raise damaged(self.place.file(HEADER), f"array {name!r} is missing or has another shape than {shape}")
+                raise damaged(self.place.file(HEADER), f"array {name!r} is missing or its shape is not {shape}")
         if not self.is_sparse and not entries["values"]["fortran_order"]:
             raise damaged(self.place.file(HEADER), "dense values are not stored by feature")
         kinds = {"indptr": ("<i4", "<i8"), "indices": ("<i4", "<i8"), "feature_mean": ("<f8",), "feature_norm": ("<f8",)}
@@ -232,8 +232,8 @@ class Store:
         return self._strings("feature_names")
 
     def name_list(self) -> Sequence[str] | None:
-        """Names of the features, read one by one where they are many; None where there are none."""
-        if "feature_names_offsets" not in self._entries or self.shape[1] <= _MANY_NAMES:
+        """Return the names of the features, or None. If there are many, they are read on access."""
+        if "feature_names_offsets" not in self._entries or self.shape[1] <= _MAX_NAMES_IN_MEMORY:
             return self.feature_names
         return NamesOnDemand(self.place, self._entries["feature_names_offsets"], self._entries["feature_names_utf8"])
 
@@ -257,7 +257,7 @@ class Store:
 
     @cached_property
     def feature_info(self) -> dict[str, np.ndarray | PackedStrings]:
-        """More about each feature, such as the chromosome and position of a SNP."""
+        """Annotations of the features, such as the chromosome and position of a SNP."""
         result: dict[str, np.ndarray | PackedStrings] = {}
         keys = self.header.get("feature_info", [])
         if not isinstance(keys, list):
@@ -266,7 +266,7 @@ class Store:
             packed = self._strings(f"info_{key}")
             column: np.ndarray | PackedStrings = self.array(f"info_{key}") if packed is None else packed
             if len(column) != self.shape[1]:
-                raise damaged(self.place.file(HEADER), f"{key!r} has another length than there are features")
+                raise damaged(self.place.file(HEADER), f"the length of {key!r} is not the number of features")
             result[str(key)] = column
         return result
 
@@ -276,9 +276,9 @@ class Store:
         names = self._strings("covariate_names")
         if names is None:
             return None
-        values = self.array("covariates")  # flat, sample after sample
+        values = self.array("covariates")  # flattened in C order
         if values.dtype != np.float64 or values.shape != (self.shape[0] * len(names),) or not np.isfinite(values).all():
-            raise damaged(self._file("covariates"), "the covariates do not fit the samples")
+            raise damaged(self._file("covariates"), "the type, number or values of the covariates are invalid")
         return Covariates(np.array(values).reshape(self.shape[0], len(names)), tuple(names))
 
     def _strings(self, name: str) -> PackedStrings | None:
@@ -287,23 +287,23 @@ class Store:
         offsets, letters = self.array(f"{name}_offsets"), self.array(f"{name}_utf8")
         vectors = letters.ndim == offsets.ndim == 1 and letters.dtype == np.uint8 and offsets.dtype.kind in "iu"
         if not vectors or not is_partition(offsets, len(letters)):
-            raise damaged(self._file(f"{name}_offsets"), "the offsets do not fit the letters")
+            raise damaged(self._file(f"{name}_offsets"), "the string offsets are invalid")
         return PackedStrings(letters, offsets)
 
     @cached_property
     def source(self) -> FeatureSource:
-        """The features as a :class:`FeatureSource` over memory maps.
+        """Features as a :class:`FeatureSource` over memory maps.
 
-        The first use of a sparse store reads its row indices once and makes sure that they are rows: kernels
-        trust them, and a damaged store must give an error, not a crash.
+        The first use of a sparse store reads and checks its row indices, because kernels do not check them: a
+        damaged store must cause an error, not a crash.
         """
         return self.part(0, self.shape[1])
 
     def part(self, first: int, last: int, *, release: bool = False) -> StoredSource:
-        """The features from ``first`` to before ``last``: nothing else of the store is mapped (or fetched), or checked.
+        """Return a source over the features from ``first`` to before ``last``. Nothing else is mapped, fetched or checked.
 
-        With ``release``, a pass releases mapped pages every 64 MB, so that they do not count as memory of this process; the
-        next pass may have to read them from the disk again.
+        With ``release``, a pass releases mapped pages every 64 MB, so that they do not count as memory of this process. The
+        next pass may have to read them from disk again.
 
         Examples
         --------
@@ -317,7 +317,7 @@ class Store:
         array([0., 1., 0., 0., 0.])
         """
         if not 0 <= first <= last <= self.shape[1]:
-            raise ValueError(f"There are no features {first} to {last} in a store of {self.shape[1]}.")
+            raise ValueError(f"Features {first} to {last} are out of range for a store of {self.shape[1]} features.")
         moments, names = self._moments(first, last), None
         if "feature_names_offsets" in self._entries:
             names = self.feature_names if (first, last) == (0, self.shape[1]) else None
@@ -332,7 +332,7 @@ class Store:
         return annotated(source, self.feature_info) if (first, last) == (0, self.shape[1]) else source
 
     def _sparse_part(self, first: int, last: int, names: PackedStrings | None, release: bool) -> StoredSparseSource:
-        """The columns of a sparse store from ``first`` to before ``last``: three ranges of bytes."""
+        """Return a source over the columns of a sparse store from ``first`` to before ``last``."""
         entries = self._entries
         starts = map_array(self.place, entries["indptr"], first, last + 1)
         n_values = entries["indices"]["shape"][0]
@@ -340,10 +340,10 @@ class Store:
         inside = len(starts) > 0 and 0 <= starts[0] <= starts[-1] <= n_values
         indptr = starts - starts[0] if inside and starts[0] else starts
         if not inside or (whole and starts[-1] != n_values) or not is_partition(indptr, int(indptr[-1])):
-            raise damaged(self._file("indptr"), "the column starts are not in order")
+            raise damaged(self._file("indptr"), "the column starts are not increasing or out of range")
         begin, end = int(starts[0]), int(starts[-1])
         indices, values = (map_array(self.place, entries[name], begin, end) for name in ("indices", "values"))
-        bad = first_bad(indptr, indices, self.shape[0])
+        bad = first_invalid_column(indptr, indices, self.shape[0])
         if bad >= 0:
             what = f"the rows of feature {first + bad} are out of order or range"
             raise damaged(self._file("indices"), what)
@@ -361,7 +361,7 @@ class Store:
         for name, bad in (("feature_mean", ~np.isfinite(mean)), ("feature_norm", ~(np.isfinite(norm) & (norm >= 0)))):
             if bad.any():
                 place = first + int(np.argmax(bad))
-                raise damaged(self._file(name), f"the number of feature {place} is NaN, infinite or negative")
+                raise damaged(self._file(name), f"the value of feature {place} is NaN, infinite or negative")
         return Moments(mean, norm, float(self.shape[0]), nonnegative=nonnegative is True)
 
     def __repr__(self) -> str:
@@ -371,23 +371,23 @@ class Store:
 
 
 def open_store(path: PathLike) -> Store:
-    """Open a store; nothing but its header is read.
+    """Open a store. Only its header is read.
 
     Parameters
     ----------
     path : path-like
-        The store's folder.
+        Folder of the store.
 
     Returns
     -------
     store : Store
-        Its ``source`` goes straight into ``fit``, its ``y`` are the labels.
+        Store, whose ``source`` and ``y`` (the labels) can be passed to ``fit``.
 
     See Also
     --------
-    coterie.data.convert : Make a store of a file.
-    coterie.data.write_store : Make a store of arrays.
-    coterie.data.check_store : Find damage anywhere in a store.
+    coterie.data.convert : Convert a file to a store.
+    coterie.data.write_store : Write arrays to a store.
+    coterie.data.check_store : Check a whole store for damage.
 
     Examples
     --------
@@ -410,17 +410,17 @@ def check_store(path: PathLike) -> Store:
     Parameters
     ----------
     path : path-like
-        The store's folder.
+        Folder of the store.
 
     Returns
     -------
     store : Store
-        The opened store, when all is well.
+        The opened store, if it is not damaged.
 
     Raises
     ------
     DataFileError
-        Names the first damaged file.
+        If a file is damaged. Names the first such file.
 
     Examples
     --------
@@ -440,37 +440,37 @@ def check_store(path: PathLike) -> Store:
     """
     store = Store(path)
     if isinstance(store.place, Address):
-        raise DataFileError("only a store in a folder can be checked; copy it to this machine first.", store.path)
+        raise DataFileError("only a store in a folder can be checked. Copy it to this machine first.", store.path)
     check_header_bytes(store.place)
     for entry in store.header["arrays"].values():
         found = checksum(Path(store.place.file(entry["file"])))
         if found != entry["crc32"]:
             raise damaged(store.place.file(entry["file"]), f"its checksum is {found} instead of {entry['crc32']}")
     for part in (store.source, store.y, store.feature_names, store.sample_names, store.feature_info, store.covariates):
-        del part  # each is checked when it is made
+        del part  # each is checked when it is created
     return store
 
 
 def is_store(path: PathLike) -> bool:
-    """Whether a path is a folder with a store's header in it."""
+    """Return True if a path is a folder with the header of a store."""
     return (Path(path) / HEADER).is_file()
 
 
 class Pages:
-    """The pages that arrays of a store map; of arrays that are not mapped there are none."""
+    """Memory-mapped pages of arrays of a store. Arrays that are not mapped have none."""
 
     def __init__(self, arrays: Sequence[np.ndarray]) -> None:
         self._maps = [found for array in arrays if (found := _map_of(array)) is not None]
         self.n_bytes = sum(array.nbytes for array in arrays)
 
     def n_pieces(self) -> int:
-        """Pieces of a pass after which pages are released."""
-        return max(1, -(-self.n_bytes // _RELEASE_EVERY)) if self._maps else 1
+        """Return the number of pieces of a pass after each of which pages are released."""
+        return max(1, -(-self.n_bytes // _RELEASE_BYTES)) if self._maps else 1
 
     def release(self) -> None:
         """Release all mapped pages; later reads load them from disk (or the page cache) again."""
         for mapped in self._maps:
-            with suppress(AttributeError, OSError, ValueError):  # where there is no such advice, or nothing is mapped any more
+            with suppress(AttributeError, OSError, ValueError):  # madvise is not supported, or the map is closed
                 mapped.madvise(mmap.MADV_DONTNEED)
 
 

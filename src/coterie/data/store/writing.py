@@ -1,4 +1,4 @@
-"""Writing a store, blockwise: the arrays of a reader or of the caller to files, with moments and checksums."""
+"""Blockwise writing of stores, from a reader or from arrays, with moments and checksums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scipy import sparse
 from coterie._numba import thread_count
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.readers.collect import Collect, no_data, pieces
+from coterie.data.readers.collect import Collect, no_data_error, pieces
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, row_block
 from coterie.data.source import FeatureSource
 from coterie.data.store.format import HEADER, ArrayFile, check_entry, checksum, damaged, read_header, write_header
@@ -26,12 +26,12 @@ from coterie.files import claimed, resolved, sync, temporary_folder
 
 DEFAULT_MEMORY_LIMIT = 1 << 30
 _MIN_MEMORY = 1 << 24
-# The key of a header that lists files of the store's own that are no part of it (any more, or yet).
+# Key in the header of files in the store's folder that are not, or not yet, part of the store.
 _LEFTOVER = "leftover"
 
 
 class StoreWriter:
-    """Writes features in order, range by range, with their moments."""
+    """Writer of features, which are appended in order, with their moments."""
 
     def __init__(self, folder: StoreFolder, n_samples: int) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class StoreWriter:
 
     def append(self, source: DenseSource | SparseSource) -> None:
         if source.shape[0] != self.n_samples:
-            raise ValueError(f"A block of features has {source.shape[0]} samples, but those before it {self.n_samples}.")
+            raise ValueError(f"A block of features has {source.shape[0]} samples, but previous blocks have {self.n_samples}.")
         if 0 in source.shape:
             return
         source.first_feature = self.n_features
@@ -56,7 +56,7 @@ class StoreWriter:
         self.bad = self.bad.joined(bad)
         self.n_features += source.shape[1]
         self.is_sparse = source.is_sparse
-        if self.bad:  # only their number still matters
+        if self.bad:  # the store is not written, but all bad values are counted
             return
         self._mean.append(moments.mean)
         self._norm.append(moments.norm)
@@ -88,10 +88,10 @@ class StoreWriter:
             self.add(f"{name}_utf8", strings.letters)
 
     def finish(self, reader: Reader) -> None:
-        """Add labels and names, and put the store in its place."""
-        self.bad.refuse(reader.feature_names, path=reader.path)
+        """Add labels and names, and move the store to its final path."""
+        self.bad.raise_if_any(reader.feature_names, path=reader.path)
         shape = [self.n_samples, self.n_features]
-        reader.settle(self.n_samples, self.n_features)
+        reader.finalize(self.n_samples, self.n_features)
         for name, file in self._files.items():
             dense = name == "values" and not self.is_sparse
             self.arrays[name] = file.finish((shape[0], shape[1]), fortran=True) if dense else file.finish()
@@ -124,7 +124,7 @@ class StoreWriter:
         )
 
     def _add_labels(self, labels: np.ndarray | None) -> None:
-        """Numbers as they are; anything else as the number of its class, with the classes as strings."""
+        """Add labels: numbers unchanged, anything else as class indices with the classes as strings."""
         if labels is None:
             return
         if labels.dtype.kind in "biuf" and labels.dtype.itemsize <= 8:
@@ -144,7 +144,7 @@ def write_reader(
     progress: Progress | None = None,
     collect: Collect | None = None,
 ) -> Path:
-    """Write what a reader reads to a store; by default its blocks are collected in this process."""
+    """Write the data of a reader to a store. By default, blocks are collected in this process."""
     if memory_limit < _MIN_MEMORY:
         raise ValueError(f"memory_limit={memory_limit} must be at least {_MIN_MEMORY} bytes.")
     with StoreFolder(Path(path), overwrite) as folder:
@@ -153,13 +153,13 @@ def write_reader(
             writer = writer or StoreWriter(folder, piece.shape[0])
             writer.append(piece)
         if writer is None or 0 in (writer.n_samples, writer.n_features):
-            raise no_data(reader)
+            raise no_data_error(reader)
         writer.finish(reader)
     return Path(path)
 
 
-class _Given(Reader):
-    """Arrays of the caller, as if they were read from a file."""
+class _ArrayReader(Reader):
+    """Reader of arrays or blocks in memory."""
 
     format = "arrays"
 
@@ -183,7 +183,7 @@ class _Given(Reader):
                 block, labels = item if isinstance(item, tuple) and not isinstance(item, RowBlock) else (item, None)
                 if labels is not None:
                     self._y.append(np.asarray(labels))
-                yield self._one(block)
+                yield self._convert(block)
             if self._y:
                 self.labels = np.concatenate(self._y)
 
@@ -197,19 +197,21 @@ class _Given(Reader):
             matrix.sum_duplicates()
         return matrix
 
-    def _one(self, block: Any) -> Block:
+    def _convert(self, block: Any) -> Block:
         if isinstance(block, RowBlock):
             return block
         block = block if sparse.issparse(block) else np.asarray(block)
         self.dtype = self.dtype or block.dtype
         if block.dtype != self.dtype:
-            raise ValueError(f"A block has values of type {block.dtype}, but those before it {self.dtype}: use one type.")
+            raise ValueError(
+                f"A block has values of type {block.dtype}, but previous blocks have {self.dtype}. Use the same type."
+            )
         if not sparse.issparse(block):
             return block
         if self.by == "features":
             return self._whole(block)
         if self.shape[1] not in (None, block.shape[1]):
-            raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.shape[1]}.")
+            raise ValueError(f"A block of samples has {block.shape[1]} features, but previous blocks have {self.shape[1]}.")
         self.shape = (None, block.shape[1])
         return row_block(sparse.csr_array(block))
 
@@ -228,41 +230,41 @@ def write_store(
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     progress: Progress | None = None,
 ) -> Path:
-    """Write arrays, or blocks that come one after the other, to a store.
+    """Write arrays, or an iterable of blocks, to a store.
 
     Parameters
     ----------
     path : path-like
-        The store's folder, in a folder that exists.
+        Folder of the store. Its parent folder must exist.
     X : ndarray, sparse matrix, FeatureSource, or iterable of blocks
-        The data. Blocks are arrays or sparse matrices of some samples each, or of some features each with
-        ``by="features"``; a block of samples may come as a pair (block, labels).
+        Data. Blocks are arrays or sparse matrices of some samples each or, with ``by="features"``, of some features each. A
+        block of samples may be a pair (block, labels).
     y : array-like of shape (n_samples,), optional
-        Labels: numbers, or anything that ``str`` tells apart.
+        Labels: numbers, or any objects that differ as strings.
     by : {"samples", "features"}, default="samples"
-        What the blocks are blocks of.
+        Axis along which the data are divided into blocks.
     feature_names, sample_names : iterable of str, optional
         Names.
     feature_info : dict of str to array of length n_features, optional
-        More about each feature, such as its position on a chromosome.
+        Annotations of the features, such as positions on a chromosome.
     notes : dict, optional
-        What is worth knowing about the data, for JSON.
+        Notes about the data. Must be serialisable as JSON.
     overwrite : bool, default=False
-        Whether a store at ``path`` may be replaced. It is there whole until the new one is.
+        Whether a store at ``path`` may be replaced. The old store remains valid until the new one is complete.
     memory_limit : int, default=1 GiB
-        Bytes to use at most, besides 40 for each feature and one block.
+        Maximum memory in bytes, in addition to 40 bytes per feature and one block.
     progress : callable, optional
         Called with (done, total, what).
 
     Returns
     -------
     path : Path
-        The store.
+        Path of the store.
 
     See Also
     --------
-    coterie.data.convert : From a file.
-    coterie.data.open_store : Open it.
+    coterie.data.convert : Convert a file to a store.
+    coterie.data.open_store : Open a store.
 
     Examples
     --------
@@ -277,7 +279,7 @@ def write_store(
     """
     if by not in ("samples", "features"):
         raise ValueError(f"by={by!r} must be 'samples' or 'features'.")
-    reader = _Given(Path(path), X, y, by)
+    reader = _ArrayReader(Path(path), X, y, by)
     reader.feature_names = None if feature_names is None else PackedStrings.pack(feature_names)
     reader.sample_names = None if sample_names is None else PackedStrings.pack(sample_names)
     for key, column in (feature_info or {}).items():
@@ -289,16 +291,16 @@ def write_store(
 
 
 class StoreFolder:
-    """A folder under a temporary name that becomes the store when all is written, or is removed.
+    """Temporary folder that becomes the store when it is complete; otherwise it is removed.
 
-    A new store is renamed into place as a whole. An old one is replaced by putting new array files (with names of their own)
-    beside the old ones and then its header, in one rename: a reader sees the old store or the new one, whenever the writer is
-    killed. Before files come or go, the header lists them, so that the next writer knows what a killed one has left; other
-    files in the folder stay where they are.
+    A new store is renamed as a whole. An existing store is replaced by adding new array files, with different names, to its
+    folder and then replacing its header by a rename. A reader finds either the old or the new store, even if the writer is
+    killed at any time. Before files are added or removed, the header lists them, so that the next writer can remove files that
+    a killed writer has left. Other files in the folder are not changed.
     """
 
-    folder: Path  # under its temporary name
-    scratch: Path  # for files that the store does not need in the end
+    folder: Path  # temporary folder of the store
+    scratch: Path  # folder of files that are not part of the finished store
 
     def __init__(self, path: Path, overwrite: bool) -> None:
         self._given = path
@@ -321,20 +323,20 @@ class StoreFolder:
         return self
 
     def _may_replace(self) -> bool:
-        """Whether there is a store to be replaced; raises if that is not allowed, or if it is something else."""
+        """Return True if a store is to be replaced. Raises if that is not allowed, or if the path is not a store."""
         if not os.path.lexists(self.path):
             return False
         if not self.overwrite:
             raise FileExistsError(
-                17, "it exists already; choose another name, or overwrite it (overwrite=True)", str(self._given)
+                17, "Path exists already. Choose another name, or overwrite it (overwrite=True)", str(self._given)
             )
         try:
             read_header(self.path)
         except (OSError, ValueError) as error:
             raise FileExistsError(
                 17,
-                "it exists and is no Coterie store, or one whose header is damaged, so it is not overwritten; "
-                "choose another name, or remove it",
+                "Path exists and is not a Coterie store (or its header is damaged), so it is not overwritten. "
+                "Choose another name, or remove it",
                 str(self._given),
             ) from error
         return True
@@ -348,14 +350,14 @@ class StoreFolder:
         return file
 
     def commit(self, header: dict[str, Any]) -> None:
-        """Check everything against its checksums and put the store in its place."""
+        """Verify all checksums and move the store to its final path."""
         write_header(self.folder, header)
         arrays = read_header(self.folder)["arrays"]
         for name, entry in arrays.items():
             check_entry(self.folder, name, entry)
             path = self.folder / entry["file"]
             if checksum(path) != entry["crc32"]:
-                raise damaged(path, "what was written cannot be read back")
+                raise damaged(path, "the file differs from what was written")
         if self.replaces:
             self._replace(header)
             return
@@ -363,14 +365,14 @@ class StoreFolder:
         try:
             os.rename(self.folder, self.path)
         except OSError as error:
-            raise OSError(error.errno, f"{error.strerror}; nothing was kept", str(self.path)) from error
+            raise OSError(error.errno, f"{error.strerror}. The store was not written", str(self.path)) from error
         sync(self.path.parent)
 
     def _replace(self, header: dict[str, Any]) -> None:
-        """Exchange the store's header; the files of the old one go."""
+        """Replace the header of the existing store and remove its old files."""
         old, new = read_header(self.path), _array_files(header)
         former = _array_files(old)
-        self._remove(_leftover_files(old) - former)  # of a killed writer
+        self._remove(_leftover_files(old) - former)  # left by a killed writer
         self._exchange_header(old | {_LEFTOVER: sorted(new)})
         for file in sorted(new):
             os.rename(self.folder / file, self.path / file)
@@ -397,11 +399,11 @@ def _array_files(header: dict[str, Any]) -> set[str]:
 
 
 def _leftover_files(header: dict[str, Any]) -> set[str]:
-    """The files that a killed writer may have left in a store."""
+    """Return the files that a killed writer may have left in a store."""
     names = header.get(_LEFTOVER)
     return _plain_names(names if isinstance(names, list) else ())
 
 
 def _plain_names(names: Iterable[Any]) -> set[str]:
-    """Names of array files in the folder itself: a header must not have files removed elsewhere."""
+    """Return the names of array files in the folder itself, so that a header cannot remove files elsewhere."""
     return {name for name in names if isinstance(name, str) and Path(name).name == name and name.endswith(".npy")}
