@@ -34,7 +34,7 @@ def test_the_help_names_every_format_and_its_labels():
     said = [option.__metadata__[0].help for option in (DataPath, label)]
     assert said[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
     for entry in FORMATS.values():
-        assert entry.words in said[0]
+        assert entry.description in said[0]
         assert not entry.labels or f"{entry.labels} (" in said[1]
 
 

@@ -69,7 +69,7 @@ class MoreDataOptions(DataOptions):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=name_of)
 def test_a_field_of_the_output_is_an_option_of_every_command(command, monkeypatch):
-    monkeypatch.setitem(command.__globals__, "Output", Louder)
+    monkeypatch.setitem(command.__globals__, "Console", Louder)
     assert inspect.signature(with_single_options(command)).parameters["loud"].default is False
 
 

@@ -74,7 +74,7 @@ def test_every_method_ranks(shell, svm, method):
     assert sorted(int(row["feature"]) for row in rows) == list(range(40))
     assert [int(row["feature"]) for row in rows[:5]] == [row["feature"] for row in content["ranking"]]
     table = shell("rank", svm, "--method", method, *settings.get(method, []))
-    assert f"Features by {known_methods()[method].words}" in table.stdout
+    assert f"Features by {known_methods()[method].description}" in table.stdout
 
 
 def test_scores_and_order(shell, svm, with_own_methods):
