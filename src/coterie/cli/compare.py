@@ -193,9 +193,9 @@ def _whole_numbers(text: str) -> list[int]:
 
 def _note_scales(dataset: Dataset, console: Console) -> None:
     """Say so when the units of the features are far apart."""
-    from coterie.discovery import scales_apart
+    from coterie.discovery import scales_differ
 
-    if not console.quiet and scales_apart(dataset.source):
+    if not console.quiet and scales_differ(dataset.source):
         console.note(
             "The features have very different scales, on which some methods depend; --standardize gives all the same."
         )
