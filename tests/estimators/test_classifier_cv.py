@@ -268,14 +268,14 @@ def test_bad_parameters(rng, parameters, message):
 
 def test_a_fold_without_a_class_is_an_error(rng):
     X, y = rng.standard_normal((30, 5)), np.repeat([0, 1, 2], 10)
-    with pytest.raises(ValueError, match="Fold 1 of cv leaves no samples of class"):
+    with pytest.raises(ValueError, match="Fold 1 of cv has no training samples of class"):
         GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=KFold(3)).fit(X, y)
 
 
 def test_a_fold_without_weight_is_an_error(rng):
     X, y = rng.standard_normal((30, 5)), np.tile([0, 1], 15)
     weight = np.repeat([1.0, 1.0, 0.0], 10)
-    with pytest.raises(ValueError, match="held-out samples of fold 3 of cv all have weight 0"):
+    with pytest.raises(ValueError, match="All held-out samples of fold 3 of cv have weight 0"):
         GroupDiscoveryClassifierCV(4, Cs=2, cv=KFold(3)).fit(X, y, sample_weight=weight)
 
 
