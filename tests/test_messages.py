@@ -71,9 +71,9 @@ def test_numbers_are_shown_as_numbers(rng, y, options, message):
 
 
 def test_options_are_called_as_on_the_command_line():
-    said = "label='z': no such column. Say drop='a,b' or keep_numeric=True; missing_labels='drop'; phenotype=."
+    text = "label='z': no such column. Say drop='a,b' or keep_numeric=True; missing_labels='drop'; phenotype=."
     expected = "--label 'z': no such column. Say --drop 'a,b' or --keep-numeric; --read missing_labels=drop; --phenotype."
-    assert as_options(said) == expected
+    assert as_options(text) == expected
 
 
 def test_weights_that_are_no_numbers():

@@ -75,7 +75,7 @@ def test_json_resume_and_overwrite(shell, table, inline):
     assert refusal.endswith("start anew with --overwrite.")
     other = shell.json(*command, "--cv", "3", "--overwrite")
     assert len(other["rows"]) == 6
-    assert "no method" in shell.error(*command, "-M", "gdn", "--overwrite")
+    assert "Unknown method" in shell.error(*command, "-M", "gdn", "--overwrite")
     assert "more than the 60 samples" in shell.error(*command, "--cv", "300", "--overwrite")
     assert shell.json(*command, "--cv", "3")["rows"] == other["rows"]  # a slip costs nothing
 
@@ -104,18 +104,21 @@ def test_parameters_of_methods(shell, table, inline):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--methods", "gdn"], "no method 'gdn'"),
+        (["--methods", "gdn"], "Unknown method 'gdn'"),
         (["--methods", "gdm,gdm"], "'gdm' twice"),
-        (["--set", "C=1"], "write method.name=value"),
+        (["--set", "C=1"], "must have the form method.name=value"),
         (["--set", "oscar.alpha=1"], "with one of the methods compared"),
-        (["--methods", "daf", "--set", "daf.criterion.C=1"], "daf has no such parameter; knn has n_neighbors"),
+        (
+            ["--methods", "daf", "--set", "daf.criterion.C=1"],
+            "daf with criterion knn has no such parameter. Its parameters are n_neighbors",
+        ),
         (["--methods", "daf", "--set", "daf.criterion.C=1", "--set", "daf.criterion=x"], "daf has no criterion 'x'"),
-        (["--set", "gdm.criterion.C=1"], "gdm has no such parameter; it has"),
-        (["--set", "gdm.c=1"], "gdm has no such parameter; it has"),
+        (["--set", "gdm.criterion.C=1"], "gdm has no such parameter. Its parameters are"),
+        (["--set", "gdm.c=1"], "gdm has no such parameter. Its parameters are"),
         (["--set", "gdm.n_features_to_select=1"], "no such parameter"),
-        (["--n-features", "two"], "--n-features 'two' must be whole numbers"),
+        (["--n-features", "two"], "--n-features two must be whole numbers"),
         (["--n-features", "20"], "n_features has 20, but X has 12"),
-        (["--memory-limit", "much"], "'much' is no size"),
+        (["--memory-limit", "much"], "'much' is not a size of memory"),
         (["--classifier", "svm"], "must be one of linear_svm, knn"),
         (["--cv", "1"], "cv=1 must be"),
         (["-o", "genes.csv"], "is a file"),
@@ -164,7 +167,7 @@ def test_a_signal_keeps_what_is_done(shell, table, monkeypatch, listening, numbe
 
     monkeypatch.setattr(run, "Schedule", Stopped)
     command = ["compare", "genes.csv", "-l", "diagnosis", "-M", "fisher", "-n", "2,3", "--cv", "2"]
-    assert "the same command goes on from here" in shell(*command, code=code).stderr
+    assert "Run it again to continue" in shell(*command, code=code).stderr
     assert len(read(shell.folder / "genes-comparison" / "comparison.csv")) == 2
     monkeypatch.setattr(run, "Schedule", Inline)
     shell(*command)

@@ -83,7 +83,7 @@ def test_wrong_labels_and_names(shell, table):
     assert "diagnose" in shell.error("discover", "--fast", "genes.csv", "--label", "diagnose")
     assert "name the one with the labels (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
-    assert "has no labels; say where they are" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
+    assert "has no labels. Name them with --label" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
 
 
 def test_predictions_go_by_name(shell, table):
@@ -179,18 +179,18 @@ def test_plink_with_covariates(shell, rng):
     assert "p_value" in (shell.folder / "out" / "groups.csv").read_text().splitlines()[0].split(",")
     assert shell.json("predict", "out", "g.bed", *files)["score"] > 0.9
     result = shell("predict", "out", "g.bed", code=2)
-    assert "fitted with covariates (AGE); give those of these samples with --covar" in result.stderr
+    assert "fitted with covariates (AGE). Pass those of the new samples with --covar" in result.stderr
     shell.json("discover", "g.bed", *files, *size, "--no-association", "-o", "without")
     assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text()
     for options, message in [
         ((*files[:-1], "PC1"), "there is no covariate 'PC1'; there are BMI, AGE"),
-        (("--covar-name", "AGE"), "say which file with --covar"),
+        (("--covar-name", "AGE"), "Name the file with --covar"),
         ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
         ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
-        ((*files, "--task", "one-class"), "--covar has no meaning for --task one-class; leave it out."),
+        ((*files, "--task", "one-class"), "--covar cannot be used with --task one-class. Leave out the covariates."),
     ]:
         assert message in shell("discover", "g.bed", *options, "--fast", "-o", "bad", code=2).stderr
-    assert "--covar has no meaning for this command" in shell("rank", "g.bed", *files, code=2).stderr
+    assert "--covar: this command does not adjust for covariates" in shell("rank", "g.bed", *files, code=2).stderr
 
 
 def test_the_default_is_the_estimators_for_more_features(shell, rng):

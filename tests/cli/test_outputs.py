@@ -155,7 +155,7 @@ def test_a_full_standard_output(shell, svm, model):
                 [sys.executable, "-m", "coterie", *words, "--quiet"],
                 stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=shell.folder,
             )  # fmt: skip
-        assert (done.returncode, done.stderr) == (2, "coterie: standard output: No space left on device\n")
+        assert (done.returncode, done.stderr) == (2, "coterie: standard output: No space left on device.\n")
 
 
 # Terminals -------------------------------------------------------------------------------------

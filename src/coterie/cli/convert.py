@@ -1,4 +1,4 @@
-"""``coterie convert``: a store of a data file."""
+"""``coterie convert``: conversion of a data file to a store."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def convert(
     *,
     options: DataOptions,
     memory: Annotated[
-        str | None, option("Output", "Memory to use at most, such as 500M or 4G.", "--memory-limit --memory")
+        str | None,
+        option("Output", "Memory limit, such as 500M or 4G.", "--memory-limit --memory", common=True, metavar="SIZE"),
     ] = None,
-    overwrite: Annotated[bool, option("Output", "Replace a store that is there already.", "--overwrite")] = False,
+    overwrite: Annotated[bool, option("Output", "Replace an existing store.", "--overwrite", common=True)] = False,
     cluster: Cluster,
     console: Console,
 ) -> None:
-    """Convert a data file to a store, which opens at once and need not fit into memory.
+    """Convert a data file to a store, which opens quickly and need not fit into memory.
 
     Examples:
         coterie convert news20.svm.bz2 news20.store
@@ -38,7 +39,9 @@ def convert(
     from coterie.files import claimed
 
     if options.impute is not None:
-        raise ValueError("--impute: a store keeps what was measured. Fill the gaps beforehand, or leave columns out (--drop).")
+        raise ValueError(
+            "--impute: a store keeps the measured values. Fill missing values before converting, or remove columns (--drop)."
+        )
     arguments = options.arguments()
     with (
         claimed(store),
