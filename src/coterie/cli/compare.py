@@ -47,6 +47,8 @@ def _show_methods(wanted: bool) -> None:
 def compare(
     data: DataPath,
     *,
+    options: DataOptions,
+    task: Task = "auto",
     methods: Annotated[
         str | None,
         option(
@@ -55,7 +57,7 @@ def compare(
             "--methods -M",
             common=True,
             metavar="NAME,...",
-            default="some fast methods",
+            default="gdm,fgm,mrmr,fcbf,l1-svm,svm-rfe,grm,fisher; gdm,fgm,mrmr,lasso,grm,correlation for regression",
         ),
     ] = None,
     n_features: Annotated[
@@ -88,7 +90,6 @@ def compare(
         ),
     ] = False,
     cv: Annotated[int, option(_EVALUATION, "Number of folds.", common=True)] = 5,
-    task: Task = "auto",
     classifier: Annotated[
         str | None,
         option(
@@ -122,7 +123,6 @@ def compare(
         ),
     ] = None,
     overwrite: Annotated[bool, option("Output", "Discard an existing comparison in the folder.", "--overwrite")] = False,
-    options: DataOptions,
     cluster: Cluster,
     console: Console,
 ) -> None:

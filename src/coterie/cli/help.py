@@ -70,7 +70,7 @@ class Command(TyperCommand):
                     super().format_help(ctx, formatter)
         finally:
             self.epilog = epilog
-        more = [f"{n_hidden} more options: {ctx.command_path} --help-all"] if n_hidden else []
+        more = [f"{n_hidden} more option{'s' * (n_hidden > 1)}: {ctx.command_path} --help-all"] if n_hidden else []
         console = Console(highlight=False)
         # Versions of typer differ in their treatment of line breaks. A soft wrap keeps examples in one piece for copying.
         for paragraph in [epilog or "", *more]:

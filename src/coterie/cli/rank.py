@@ -66,6 +66,8 @@ def _labels_of(name: str, method: Method) -> str:
 def rank(
     data: DataPath,
     *,
+    options: DataOptions,
+    task: Task = "auto",
     method: Annotated[
         str | None,
         option(
@@ -75,7 +77,6 @@ def rank(
             default="fisher for classes, correlation for numbers",
         ),
     ] = None,
-    task: Task = "auto",
     settings: Annotated[
         list[str] | None,
         option(_PANEL, "Parameter of the method. May be repeated.", "--set", common=True, metavar="NAME=VALUE"),
@@ -95,7 +96,6 @@ def rank(
     output: Annotated[
         Path | None, option("Output", "CSV file for the whole ranking.", "--output -o", common=True, metavar="FILE")
     ] = None,
-    options: DataOptions,
     cluster: Cluster,
     console: Console,
 ) -> None:
