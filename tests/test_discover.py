@@ -220,7 +220,7 @@ def test_samples_that_belong_together_are_refused(table):
         ({"n_features_to_select": "cv", "fast": True}, ValueError, "^n_features_to_select='cv' requires validation, which "
          "fast=True skips"),
         ({"max_features_to_select": 9, "fast": True}, ValueError, "^max_features_to_select only applies to validation, which "
-         "fast=True and n_features_to_select='auto' skip. Omit it.$"),
+         "fast=True and n_features_to_select='auto' skip. Omit it, or allow validation.$"),
         ({"class_weight": "balanced", "task": "regression"}, ValueError, "^class_weight cannot be used with "
          "task='regression'"),
         ({"treshold": 0.5}, TypeError, "unexpected keyword argument 'treshold'. Did you mean 'threshold'?"),

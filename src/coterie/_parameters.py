@@ -155,7 +155,7 @@ class ListOf(Rule):
         return is_list and len(value) > 0 and all(self.rule.allows(item) for item in value)
 
     def description(self, value: Any = None) -> str:
-        return f"a list with one or more entries, each {self.rule.description()}"
+        return f"a nonempty list (each entry must be {self.rule.description()})"
 
 
 class AnyValue(Rule):
@@ -202,7 +202,7 @@ class Options(Rule):
 
 
 class Scoring(Rule):
-    """The name of a score of scikit-learn, a callable, or None. Other types are checked together with the data."""
+    """The name of a score of scikit-learn, a callable, or None. Collections are rejected together with the data."""
 
     # Common abbreviations.
     _ABBREVIATIONS: ClassVar[Mapping[str, str]] = {
@@ -220,7 +220,9 @@ class Scoring(Rule):
     }
 
     def allows(self, value: Any) -> bool:
-        return not isinstance(value, str) or value in get_scorer_names()
+        if isinstance(value, str):
+            return value in get_scorer_names()
+        return value is None or callable(value) or isinstance(value, (list, tuple, set, dict))
 
     def description(self, value: Any = None) -> str:
         return "the name of a score of scikit-learn (sklearn.metrics.get_scorer_names()) or a function"
@@ -242,8 +244,13 @@ class _Either(Rule):
         return any(rule.allows(value) for rule in self.rules)
 
     def description(self, value: Any = None) -> str:
-        *others, last = (rule.description(value) for rule in self.rules)
-        return f"{', '.join(others)} or {last}"
+        texts = [text for rule in self.rules for text in _alternatives(rule.description(value))]
+        return f"{', '.join(texts[:-1])} or {texts[-1]}"
+
+
+def _alternatives(text: str) -> list[str]:
+    """Return the alternatives in the description of a rule: two for ``"True or False"``, otherwise one."""
+    return text.split(" or ") if text == Boolean().description() else [text]
 
 
 class _Jobs(Integer):
@@ -298,8 +305,8 @@ def check_parameters(estimator: BaseEstimator) -> None:
             check(name, value, table[name])
 
 
-def read_size(text: str) -> int:
-    """Return the number of bytes for text such as ``500M``.
+def read_size(text: str, name: str = "") -> int:
+    """Return the number of bytes for text such as ``500M``; ``name`` is the option or parameter for error messages.
 
     Examples
     --------
@@ -313,7 +320,7 @@ def read_size(text: str) -> int:
     try:
         size = int(float(number) * units[unit])
     except (KeyError, ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a size of memory. Use a value such as 500M or 4G.") from None
+        raise ValueError(f"{name} {text!r} is not a size of memory. Use a value such as 500M or 4G.".lstrip()) from None
     if size < 1:
-        raise ValueError(f"{text!r} is too little memory. Use a value such as 500M or 4G.")
+        raise ValueError(f"{name} {text!r} is too little memory. Use a value such as 500M or 4G.".lstrip())
     return size

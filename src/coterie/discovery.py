@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coterie._parameters import Boolean, Integer, OneOf, ParameterError, check, check_parameters
+from coterie._parameters import PENALTY, Boolean, Integer, OneOf, ParameterError, check, check_parameters
 from coterie._warnings import RecordedWarning, recorded
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
@@ -232,6 +232,8 @@ def check_settings(
             "n_features_to_select",
             "fast",
         )
+    if "C" in parameters:  # the validated estimator would report it as an entry of Cs
+        check("C", parameters["C"], PENALTY)
     if not plain and number not in (None, "cv"):
         check_parameters(_estimator(DISCOVERY[supposed], {"n_features_to_select": number}, supposed, fast=fast))
     chosen = parameters if plain else _searched(parameters, 1000)
@@ -345,10 +347,10 @@ def _estimator(place: str, parameters: Settings, task: str, *, fast: bool) -> Gr
     """Return the estimator with these parameters, all of which it must have."""
     for foreign in sorted(set(parameters) - set(_names(place))):
         if fast and foreign in _names(DISCOVERY_CV[task]):
-            one_class = " Validation of task='one-class' requires labels 1 and -1, as many of each as folds."
+            one_class = " Validation with task='one-class' requires labels 1 and -1, with as many samples of each as folds."
             raise ParameterError(
-                f"{foreign} only applies to validation, which fast=True and n_features_to_select='auto' skip. Omit it."
-                + (one_class if task == "one-class" else ""),
+                f"{foreign} only applies to validation, which fast=True and n_features_to_select='auto' skip."
+                f"{one_class if task == 'one-class' else ''} Omit it, or allow validation.",
                 foreign,
                 "fast",
                 "n_features_to_select",

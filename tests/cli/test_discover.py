@@ -232,9 +232,8 @@ def test_one_class_is_validated_where_outliers_are_known(shell, rng):
     assert content["confidence"]["n_permutations"] == 0
     for labels in (np.repeat([1, 0], [60, 30]), np.repeat([1, -1], [88, 2])):
         dump_svmlight_file(X, labels, "data.svm", zero_based=False)
-        assert (
-            "only applies to validation, which --fast and --n-features-to-select auto skip. Omit it. Validation"
-            in shell.error("discover", "data.svm", "--overwrite", *options)
+        assert "only applies to validation, which --fast and --n-features-to-select auto skip. Validation with" in shell.error(
+            "discover", "data.svm", "--overwrite", *options
         )
         words = ("--task", "one-class", "--n-pairs", "0", "--overwrite")
         assert "requires labels 1 and -1, with at least" in shell.error(
@@ -280,7 +279,7 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
         (["--n-permutations", "some"], "--n-permutations some must be a whole number of at least 0"),
         (
             ["--fast", "--rule", "best"],
-            "--rule only applies to validation, which --fast and --n-features-to-select auto skip. Omit it.",
+            "--rule only applies to validation, which --fast and --n-features-to-select auto skip. Omit it, or allow",
         ),
         (["--fast", "--n-features-to-select", "cv"], "--n-features-to-select cv requires validation, which --fast skips"),
         (["--n-features-to-select", "all"], "--n-features-to-select all must be a whole number, a fraction, 'auto' or 'cv'."),

@@ -61,7 +61,7 @@ def test_from_file_to_predictions(shell, messy):
     [
         (["--label", "diagnoses"], "--label 'diagnoses': there is no such column; did you mean 'diagnosis'?"),
         (["--label", "diagnosis", "--drop", "vist"], "--drop 'vist': there is no such column; did you mean 'visit'?"),
-        (["--label", "diagnosis", "--keep-numeric", "--impute", "modal"], "--impute 'modal' must be one of median, mean"),
+        (["--label", "diagnosis", "--keep-numeric", "--impute", "modal"], "--impute modal must be one of median, mean"),
     ],
 )
 def test_wrong_options(shell, messy, words, message):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import sys
 import traceback
@@ -108,13 +109,19 @@ def report(error: BaseException, options: Container[str] = ()) -> int:
         return 2
     if type(error).__name__ == "Abort":
         return 128 + signal.SIGINT
-    parameters = [name for name in getattr(error, "parameters", ()) if option_of(name) in options]
-    text = as_options(one_line(_message(error)), parameters)
+    text = one_line(_message(error))
+    text = as_options(text, [name for name in _parameters(error, text) if option_of(name) in options])
     if isinstance(error, _USER_ERRORS):
         say(f"coterie: {text}")
         return 2
     say(f"coterie: this is a bug in Coterie ({type(error).__name__}: {text}). Run the command with --debug for a traceback.")
     return 1
+
+
+def _parameters(error: BaseException, text: str) -> Sequence[str]:
+    """Return the parameters in an error message: those that the error names, or the one that the message begins with."""
+    first = re.match(r"(\w+)(?==| must | has | names )", text)
+    return getattr(error, "parameters", None) or ([] if first is None else [first[1]])
 
 
 def _usage_error(error: Any) -> str:
@@ -123,7 +130,8 @@ def _usage_error(error: Any) -> str:
     path = context.command_path if context is not None else "coterie"
     name = getattr(error, "option_name", None)
     if type(error).__name__ != "NoSuchOption" or context is None:
-        return f"{error.format_message().rstrip(' .')}. See: {path} --help"
+        text = error.format_message().rstrip(" .")
+        return f"{text}{'' if text.endswith('?') else '.'} See: {path} --help"
     known = [option for parameter in context.command.params for option in (*parameter.opts, *parameter.secondary_opts)]
     suggested = suggested_options(name, [option for option in known if option.startswith("-")])
     hint = f" Did you mean {' or '.join(suggested)}?" if suggested else ""

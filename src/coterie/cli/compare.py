@@ -152,7 +152,7 @@ def compare(
     # Check the methods before the data are read, which may take long.
     check_for_task(partial(chosen_methods, methods, settings or []), task)
     check("scoring", scoring, Scoring())
-    limit = None if memory_limit is None else read_size(memory_limit)
+    limit = None if memory_limit is None else read_size(memory_limit, "--memory-limit")
     sizes = None if n_features is None else _whole_numbers(n_features)
     with results_folder(folder):
         dataset = options.open(data, console)

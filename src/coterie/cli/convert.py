@@ -53,7 +53,7 @@ def convert(
             data,
             store,
             overwrite=overwrite,
-            memory_limit=None if memory is None else read_size(memory),
+            memory_limit=None if memory is None else read_size(memory, "--memory-limit"),
             progress=progress.update,
             **arguments,
         )

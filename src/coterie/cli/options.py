@@ -99,8 +99,10 @@ def _bundle_of(annotation: Any) -> Bundle | None:
 
 
 def _name_type(parameter: inspect.Parameter) -> None:
-    """Name the type of an option in the help, unless it has a name already."""
+    """Name the type of an option in the help, unless it has a name already, and hide a default of None."""
     info = option_info(parameter)
+    if info is not None and parameter.default is None:
+        info.show_default = False
     if info is None or info.metavar is not None:
         return
     kind = get_args(parameter.annotation)[0]

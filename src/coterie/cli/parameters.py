@@ -193,12 +193,20 @@ def parameter_options(
 
     def build(**given: Any) -> Settings:
         return {
-            name: parse_value(value) if isinstance(value, str) else _flag(known[name], value)
+            name: _parsed(name, value) if isinstance(value, str) else _flag(known[name], value)
             for name, value in given.items()
             if value is not None and (value is not False or _is_switch(known[name]))
         }
 
     return Bundle(options, build)
+
+
+def _parsed(name: str, value: str) -> Any:
+    """Return the value of an option, whose name is added to an error message."""
+    try:
+        return parse_value(value)
+    except ValueError as error:
+        raise ValueError(f"{option_of(name)} {error}") from error
 
 
 def _is_switch(parameter: Parameter) -> bool:

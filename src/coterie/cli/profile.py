@@ -14,7 +14,9 @@ from coterie.cli.parameters import parse_value
 def profile(
     data: DataPath,
     *,
-    pairs: Annotated[int | None, option(None, "Number of random pairs to sample, in place of all pairs.", common=True)] = None,
+    pairs: Annotated[
+        int | None, option(None, "Number of random pairs to sample, in place of all pairs.", common=True, min=1)
+    ] = None,
     bins: Annotated[str, option(None, "Number of bins, or edges such as 0,0.5,0.7,1.", common=True)] = "10",
     confidence: Annotated[float, option(None, "Confidence level of the limits, with --pairs.")] = 0.95,
     random_state: Annotated[int | None, option(None, "Seed of the sample of pairs.", default="random")] = None,
