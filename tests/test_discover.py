@@ -97,7 +97,7 @@ def test_one_class():
 
 
 def timeless(content):
-    """A result without what differs from run to run, or says how it was called."""
+    """A result without the entries that differ between runs or calls."""
     content = {name: value for name, value in content.items() if name not in ("written_at", "command", "files", "data")}
     content["summary"] = {name: value for name, value in content["summary"].items() if name != "seconds"}
     return content
@@ -240,7 +240,7 @@ def test_labels_are_needed(table):
 
 
 def test_warnings_are_collected_and_stay_warnings():
-    """Whatever the filters of the user are, and how often the same line has warned before."""
+    """Regardless of the filters of the user, and of earlier warnings from the same line."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 30)) * np.logspace(-3, 3, 30), np.repeat([0, 1], [35, 5])
     options = {"standardize": False, "n_features_to_select": 30, "threshold": 0.1, "fast": True}

@@ -25,22 +25,30 @@ class Method(NamedTuple):
     ----------
     place : str
         Function (of a score) or class (of a selector), as ``module:name``.
+
     description : str
         Short description.
+
     supervised : bool
         Whether the method requires labels.
+
     signed : bool
         Whether a score can be negative, for features that are worse than noise.
+
     settings : mapping
         Parameters of the class that define the method.
+
     ranks : bool
         Whether the method ranks all features.
+
     nested : {"", "support", "ranking"}
         Whether one fit gives the selections for all numbers of features. With ``"support"``, the first k entries of
         ``support_features_`` of the largest fit are those of a fit for k. With ``"ranking"``, the first k by ``ranking_`` of
         the smallest fit are.
+
     nested_if : mapping
         Values of parameters that ``nested`` requires.
+
     on_cluster : {"", "parts", "stores"}
         Whether the method can run on a cluster: on the part of the features that each worker holds, or by workers that open
         the whole store.

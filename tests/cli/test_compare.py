@@ -148,7 +148,7 @@ def test_methods_are_listed(shell):
     assert "step=" not in text.split("svm-rfe")[1].split("l1-svm")[0]
 
 
-def test_failures_are_told(shell, tmp_path, inline):
+def test_failures_are_reported(shell, tmp_path, inline):
     X, _ = grouped_matrix(np.random.default_rng(0), n_features=6)
     np.savez(tmp_path / "three.npz", X=X, y=np.tile([0, 1, 2], 20))
     text = shell("compare", "three.npz", "-M", "oscar", "-n", "2", "--cv", "2").stdout

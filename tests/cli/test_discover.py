@@ -62,10 +62,10 @@ QUICK = ("--max-features-to-select", "6", "--n-pairs", "3", "--n-permutations", 
 
 
 def test_validated_by_default(shell, svm):
-    """The number of features and C are chosen, and what is said of them holds for samples that were not seen."""
+    """The number of features and C are chosen, and the scores are those of held-out samples."""
     result = shell("discover", svm, *QUICK, "--predict-with", "support")
     assert "accuracy" in result.stdout
-    assert "groups" in result.stdout.split("accuracy", 1)[1]  # what is said of them after the score
+    assert "groups" in result.stdout.split("accuracy", 1)[1]  # the judgement after the score
     assert "confidence" in result.stdout
     content = read_result(shell.folder / "data-groups")
     assert content["estimator"] == "GroupDiscoveryClassifierCV"
@@ -88,7 +88,7 @@ def test_validated_by_default(shell, svm):
     assert len(shell.json("predict", "data-groups", svm)["predictions"]) == 60
 
 
-def test_what_is_said_is_obeyed(shell, svm):
+def test_given_options_are_used(shell, svm):
     options = ("--n-features-to-select", "4", "--C", "0.1", "--task", "regression", "--predict-with", "support,groups")
     content = shell.json("discover", svm, *options, "--n-pairs", "0", "--random-state", "0", "--no-standardize", "--cv", "3")
     assert content["estimator"] == "GroupDiscoveryRegressorCV"
@@ -117,7 +117,7 @@ def test_other_ways_to_say_how_many(shell, svm):
     assert content["parameters"]["reuse_features"] is True  # the default of the estimator, not that of the others
 
 
-def test_no_signal_is_said(shell):
+def test_a_warning_without_signal(shell):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 200)), np.arange(60) % 2
     dump_svmlight_file(X, y, "noise.svm", zero_based=False)
@@ -146,7 +146,7 @@ def test_fast_says_what_it_is(shell, svm):
     assert "figures of the training data alone" in (shell.folder / "data-groups" / "report.html").read_text()
 
 
-def test_the_report_knows_the_image_and_the_command(shell, svm):
+def test_the_report_has_the_image_and_the_command(shell, svm):
     options = ("--fast", svm, "--n-features-to-select", "3", "--overwrite")
     n_features = shell.json("discover", *options)["data"]["features"]
     content = shell.json("discover", *options, "--image-shape", f"1,{n_features}")
@@ -254,7 +254,7 @@ def test_whole_numbers_that_hardly_repeat_are_targets():
     assert task_of(np.array([True, False])) == "classification"
 
 
-def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
+def test_only_results_are_replaced_and_only_with_overwrite(shell, svm):
     options = ("--n-features-to-select", "3", "--quiet")
     shell("discover", "--fast", svm, "-o", "out", *options)
     assert "out exists; choose another name, or replace it with --overwrite" in shell.error(

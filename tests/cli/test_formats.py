@@ -31,16 +31,16 @@ OPTIONS = ("--n-features-to-select", "5", "--label", "diagnosis")
 
 def test_the_help_names_every_format_and_its_labels():
     label = get_type_hints(DataOptions, include_extras=True)["label"]
-    said = [option.__metadata__[0].help for option in (DataPath, label)]
-    assert said[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
+    texts = [option.__metadata__[0].help for option in (DataPath, label)]
+    assert texts[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
     for entry in FORMATS.values():
-        assert entry.description in said[0]
-        assert not entry.labels or f"{entry.labels} (" in said[1]
+        assert entry.description in texts[0]
+        assert not entry.labels or f"{entry.labels} (" in texts[1]
 
 
 def test_names_come_along_as_they_are(shell, table):
     result = shell("discover", "--fast", "genes.csv", "-o", "out", *OPTIONS)
-    assert "[red]gene " in result.stdout  # shown, not obeyed
+    assert "[red]gene " in result.stdout  # shown as text, not as markup
     with (shell.folder / "out" / "groups.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert all(row["name"] == NAMES[int(row["feature"])] for row in rows)
@@ -87,7 +87,7 @@ def test_wrong_labels_and_names(shell, table):
 
 
 def test_predictions_go_by_name(shell, table):
-    """Another order, other columns, only what is read: the same predictions; what is missing is named."""
+    """Another order, other columns, or only the columns used give the same predictions; missing columns are named."""
     content = shell.json("discover", "genes.csv", "-o", "out", *OPTIONS, "--n-pairs", "0", "--cv", "2", "--Cs", "1")
     expected = shell.json("predict", "out", "genes.csv", "--label", "diagnosis")
     columns = [f"probability {label}" for label in sorted(set(table["diagnosis"]))]

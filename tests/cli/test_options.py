@@ -1,4 +1,4 @@
-"""Bundles of options: what commands share is written once."""
+"""Bundles of options that commands share."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""What commands write: refused before the work if it cannot be, named if the disk is full, harmless to terminals."""
+"""Output files: errors before the work if they cannot be written, full disks, and control characters."""
 
 import csv
 import io

@@ -18,12 +18,12 @@ from coterie.probing import SVMCriterion
 
 
 def name_score(X, y=None, *, factor=1.0):
-    """A score that knows the answer."""
+    """A score with known values."""
     return factor * np.arange(X.shape[1], dtype=float)
 
 
 class Stoppable(BaseEstimator):
-    """A selector that a signal ends, with what it has."""
+    """A selector that a signal ends and that keeps its ranking so far."""
 
     def __init__(self, number=signal.SIGTERM, keep=True):
         self.number = number
@@ -145,7 +145,7 @@ def test_criteria_without_labels(shell):
     assert "has no labels" in shell.error(*common, "--method", "bif")
 
 
-def test_labels_are_asked_for(svm, monkeypatch):
+def test_labels_are_required(svm, monkeypatch):
     dataset = open_features(svm, label=False)
     method = Method("tests.cli.test_rank:name_score", "names", True)
     with pytest.raises(ValueError, match="has no labels, but this method requires labels"):

@@ -115,7 +115,7 @@ def test_groups_are_tried_at_a_few_sizes(planted):
     assert len(model.prediction_features_) > model.n_features_
 
 
-def test_first_support_features_do_not_depend_on_the_number_asked_for(planted):
+def test_first_support_features_do_not_depend_on_the_number_requested(planted):
     long = GroupDiscoveryClassifier(12, n_features_per_round=3).fit(planted.X, planted.y)
     for size in (3, 6, 9):
         short = GroupDiscoveryClassifier(size, n_features_per_round=3).fit(planted.X, planted.y)

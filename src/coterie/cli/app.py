@@ -26,7 +26,7 @@ from coterie.cli.discover import discover
 from coterie.cli.help import command_class, suggested_options, without_type
 from coterie.cli.info import info
 from coterie.cli.options import as_options, option_of, with_single_options
-from coterie.cli.output import one_line, remember_command, say
+from coterie.cli.output import one_line, say, store_command
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
@@ -62,7 +62,7 @@ class CommandGroup(TyperGroup):
     ) -> Any:
         """Run a command and end the process with its exit code."""
         words = list(sys.argv[1:] if args is None else args)
-        remember_command(words)
+        store_command(words)
         if not standalone_mode:
             return super().main(words, standalone_mode=False, **extra)
         escape_unencodable(sys.stdout)
@@ -128,7 +128,7 @@ def _usage_error(error: Any) -> str:
     """Return the message of a usage error, with the options that an unknown option may stand for."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "coterie"
-    name = getattr(error, "option_name", None)
+    name = str(getattr(error, "option_name", ""))
     if type(error).__name__ != "NoSuchOption" or context is None:
         text = error.format_message().rstrip(" .")
         return f"{text}{'' if text.endswith('?') else '.'} See: {path} --help"
@@ -165,8 +165,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         typer.echo(f"coterie {__version__}")
         raise typer.Exit
 
@@ -183,7 +183,7 @@ def _options(
 def _add(command: Callable[..., None]) -> None:
     """Add a command. The examples in its docstring are shown below the options."""
     text, _, examples = (command.__doc__ or "").partition("Examples:")
-    lines = ["[bold]Examples[/bold]", *(line.strip() for line in examples.splitlines() if line.strip())]
+    lines = ["[bold]Examples[/bold]", *(line.strip().removeprefix("- ") for line in examples.splitlines() if line.strip())]
     single = with_single_options(command)
     app.command(
         cls=command_class(single),

@@ -34,8 +34,8 @@ TABLE, SUMMARY, FIGURE, PAGE = "comparison.csv", "summary.csv", "comparison.png"
 _METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
 
 
-def _show_methods(wanted: bool) -> None:
-    if wanted:
+def _show_methods(value: bool) -> None:
+    if value:
         rows = []
         for name, method in (REGRESSION | METHODS).items():
             labels = [kind for kind, known in (("classes", METHODS), ("numbers", REGRESSION)) if name in known]
@@ -133,13 +133,13 @@ def compare(
     comparison.html and comparison.png. Run the command again to continue a comparison that was stopped.
 
     Examples:
-        coterie compare genes.csv --label diagnosis --standardize
-        coterie compare data.svm --methods gdm,mrmr,l1-svm,svm-rfe --n-features 5,10,20 --time-limit 60 --memory-limit 2GB
-        coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
-        coterie compare data.npz --methods gdm,daf --set gdm.C=10 --set daf.sampling=adaptive --set daf.criterion.n_neighbors=5
-        coterie compare cohort.csv --label height --methods gdm,lasso,mrmr
-        coterie compare shared/x.store --methods gdm,mrmr --time-limit 600 --dask tcp://scheduler:8786
-        coterie compare --list
+        - coterie compare genes.csv --label diagnosis --standardize
+        - coterie compare data.svm --methods gdm,mrmr,l1-svm,svm-rfe --n-features 5,10,20 --time-limit 60 --memory-limit 2GB
+        - coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
+        - coterie compare data.npz --methods gdm,daf --set gdm.C=10 --set daf.criterion.n_neighbors=5
+        - coterie compare cohort.csv --label height --methods gdm,lasso,mrmr
+        - coterie compare shared/x.store --methods gdm,mrmr --time-limit 600 --dask tcp://scheduler:8786
+        - coterie compare --list
     """
     from coterie._parameters import Scoring, check, read_size
     from coterie.comparison import compare as run
@@ -278,8 +278,8 @@ def show_summary(found: Comparison, console: Console) -> None:
         table.add_column(column, justify="right")
     table.add_column("notes", overflow="fold")
     for row in found.summary_rows():
-        asked, selected = row["n_features"], row["n_selected"]
-        number = str(asked) if not row["n_ok"] or selected == asked else f"{round(selected, 1):g} of {asked}"
+        requested, selected = row["n_features"], row["n_selected"]
+        number = str(requested) if not row["n_ok"] or selected == requested else f"{round(selected, 1):g} of {requested}"
         accuracy, *others, note = summary_cells(row)
         rmse = [f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []
         table.add_row(Text(row["method"]), number, accuracy, *rmse, *others, Text(note))

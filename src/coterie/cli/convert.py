@@ -29,9 +29,9 @@ def convert(
     """Convert a data file to a store, which opens quickly and need not fit into memory.
 
     Examples:
-        coterie convert news20.svm.bz2 news20.store
-        coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory-limit 4G
-        coterie convert shared/huge.svm shared/huge.store --dask tcp://scheduler:8786
+        - coterie convert news20.svm.bz2 news20.store
+        - coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory-limit 4G
+        - coterie convert shared/huge.svm shared/huge.store --dask tcp://scheduler:8786
     """
     from coterie._parameters import read_size
     from coterie.data import convert as convert_file

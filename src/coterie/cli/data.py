@@ -137,14 +137,19 @@ class DataOptions:
         ----------
         path : Path
             The data.
+
         console : Console
             Output of the command.
+
         opener : callable, default=:func:`coterie.open_features`
             Function that opens the data.
+
         adjusts : bool, default=False
             Whether the command adjusts for covariates.
+
         allow_missing : bool, default=False
             Whether to accept tables with missing values that are not filled.
+
         **arguments
             Further arguments of the opener.
 

@@ -48,8 +48,8 @@ def demo(
     """Discover groups in synthetic data (TPAMI 2016, section 5.2) and compare them with the true groups.
 
     Examples:
-        coterie demo
-        coterie demo --seed 3 -o demo-3
+        - coterie demo
+        - coterie demo --seed 3 -o demo-3
     """
     from coterie.data import Dataset, as_source
     from coterie.datasets import make_support_affiliated

@@ -155,13 +155,13 @@ def discover(
     after the current round and keeps the groups found so far.
 
     Examples:
-        coterie discover genes.csv --label diagnosis
-        coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
-        coterie discover data.svm --n-features-to-select 50 --C 1 --fast
-        coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
-        coterie discover cells.h5ad --label bulk_labels --task classification
-        coterie discover digits.npz --image-shape 28,28
-        coterie discover shared/x.store --dask tcp://scheduler:8786
+        - coterie discover genes.csv --label diagnosis
+        - coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
+        - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
+        - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
+        - coterie discover cells.h5ad --label bulk_labels --task classification
+        - coterie discover digits.npz --image-shape 28,28
+        - coterie discover shared/x.store --dask tcp://scheduler:8786
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.discovery import check_settings, validates

@@ -98,9 +98,9 @@ def command_class(command: Callable[..., Any]) -> type[Command]:
     return type("Command", (Command,), {"common": common})
 
 
-def show_all_options(ctx: typer.Context, wanted: bool) -> None:
+def show_all_options(ctx: typer.Context, value: bool) -> None:
     """Print the help page with all options and exit."""
-    if wanted:
+    if value:
         ctx.meta[_ALL] = True
         typer.echo(ctx.get_help())
         raise typer.Exit

@@ -35,11 +35,11 @@ def info(
     the columns that may be labels. Tables that discover rejects are described, too.
 
     Examples:
-        coterie info data.svm.gz
-        coterie info patients.csv
-        coterie info cells.h5ad --json
-        coterie info news20.store --check
-        coterie info results
+        - coterie info data.svm.gz
+        - coterie info patients.csv
+        - coterie info cells.h5ad --json
+        - coterie info news20.store --check
+        - coterie info results
     """
     if not path.exists() and not Path(f"{path}.bed").exists():
         raise FileNotFoundError(f"File or folder {path} not found. Check the path.")

@@ -22,7 +22,7 @@ from coterie.cli.options import as_options, option
 from coterie.terminal import encodable, printable
 
 _PANEL = "Output"
-_WORDS: ContextVar[tuple[str, ...] | None] = ContextVar("words", default=None)
+_COMMAND_LINE: ContextVar[tuple[str, ...] | None] = ContextVar("command_line", default=None)
 
 
 @dataclass
@@ -125,10 +125,10 @@ def one_line(text: str) -> str:
 
 def command_line() -> str | None:
     """Return the command line for the report; None if the process was not started by a command."""
-    words = _WORDS.get()
+    words = _COMMAND_LINE.get()
     return None if words is None else shlex.join(["coterie", *words])
 
 
-def remember_command(words: Iterable[str]) -> None:
+def store_command(words: Iterable[str]) -> None:
     """Store the command line for :func:`command_line`."""
-    _WORDS.set(tuple(str(word) for word in words))
+    _COMMAND_LINE.set(tuple(str(word) for word in words))

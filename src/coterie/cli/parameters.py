@@ -163,15 +163,20 @@ def parameter_options(
     ----------
     *places : str
         Estimators or functions as ``"module:name"``. The first one that has a parameter describes it.
+
     panels : mapping
         Names of the parameters by panel of the help. ``"*"`` stands for all other parameters. Parameters without a panel, or
         of the panel ``""``, have no option.
+
     common : sequence of str
         Parameters that ``--help`` shows.
+
     texts : mapping of str, default=None
         Descriptions for the command line, in place of the first sentences of those in the docstrings.
+
     defaults : mapping, default=None
         Defaults to show in place of those in the signatures.
+
     defaults_of : str, default=None
         Function with the defaults of parameters that are None in the signatures.
     """

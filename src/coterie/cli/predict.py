@@ -36,8 +36,8 @@ def predict(
     model was trained with --impute, missing values are filled from the training data.
 
     Examples:
-        coterie predict results new.svm -o predictions.csv
-        coterie predict model.coterie genes.csv --label diagnosis --json
+        - coterie predict results new.svm -o predictions.csv
+        - coterie predict model.coterie genes.csv --label diagnosis --json
     """
     from coterie.files import claimed_files
     from coterie.persistence import load

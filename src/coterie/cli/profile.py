@@ -34,10 +34,10 @@ def profile(
     """Count the absolute correlations of all pairs of features exactly, or estimate the counts from random pairs.
 
     Examples:
-        coterie profile data.svm
-        coterie profile cohort.bed --png profile.png --html profile.html
-        coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
-        coterie profile shared/x.store --dask tcp://scheduler:8786
+        - coterie profile data.svm
+        - coterie profile cohort.bed --png profile.png --html profile.html
+        - coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
+        - coterie profile shared/x.store --dask tcp://scheduler:8786
     """
     from coterie.correlation.profile import correlation_profile
     from coterie.files import claimed_files, new_file

@@ -50,8 +50,8 @@ def known_methods(task: str = "classification") -> dict[str, Method]:
     return {name: method for name, method in REGRESSION.items() if method.ranks} if task == "regression" else dict(_ALL)
 
 
-def _show_methods(wanted: bool) -> None:
-    if wanted:
+def _show_methods(value: bool) -> None:
+    if value:
         methods = (known_methods("regression") | known_methods()).items()
         show_methods("--set name=value", [(name, _labels_of(name, one), one, parameters_of(one)) for name, one in methods])
 
@@ -102,15 +102,15 @@ def rank(
     """Rank features by a score of each feature, or by a method that considers features jointly.
 
     Examples:
-        coterie rank data.svm --method fisher --top 50
-        coterie rank genes.csv --label diagnosis --method relieff --set n_neighbors=7 -o ranking.csv
-        coterie rank data.npz --method grm --set score_func=fisher --set n_features_to_select=30 --set n_candidates=cv
-        coterie rank data.npz --method grm --set score_func=lgd --set score_parameters.n_neighbors=7
-        coterie rank data.npz --method daf --set sampling=adaptive --set criterion=svm --set criterion.C=10
-        coterie rank data.npz --method bif --set criterion.n_neighbors=7
-        coterie rank cohort.csv --label height --method daf
-        coterie rank shared/x.store --method fisher --dask tcp://scheduler:8786
-        coterie rank --methods
+        - coterie rank data.svm --method fisher --top 50
+        - coterie rank genes.csv --label diagnosis --method relieff --set n_neighbors=7 -o ranking.csv
+        - coterie rank data.npz --method grm --set score_func=fisher --set n_features_to_select=30 --set n_candidates=cv
+        - coterie rank data.npz --method grm --set score_func=lgd --set score_parameters.n_neighbors=7
+        - coterie rank data.npz --method daf --set sampling=adaptive --set criterion=svm --set criterion.C=10
+        - coterie rank data.npz --method bif --set criterion.n_neighbors=7
+        - coterie rank cohort.csv --label height --method daf
+        - coterie rank shared/x.store --method fisher --dask tcp://scheduler:8786
+        - coterie rank --methods
     """
     known = known_methods("regression") | known_methods()
     if method is not None and method not in known:
@@ -187,8 +187,8 @@ def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path
         defaults = {name: parameter.default for name, parameter in inspect.signature(target).parameters.items()}
         if "verbose" in defaults:
             chosen = {**chosen, "verbose": console.verbose}
-        if isinstance(wanted := defaults.get("n_features_to_select"), int):  # at most the number of features
-            chosen = {"n_features_to_select": min(wanted, dataset.source.shape[1]), **chosen}
+        if isinstance(default := defaults.get("n_features_to_select"), int):  # at most the number of features
+            chosen = {"n_features_to_select": min(default, dataset.source.shape[1]), **chosen}
         model: Any = target(**with_criterion(chosen))
         if model.__sklearn_tags__().target_tags.required and dataset.y is None:
             raise ValueError(f"{path} has no labels, but this method requires labels. Name them with --label.")
