@@ -57,7 +57,8 @@ def compare(
             "--methods -M",
             common=True,
             metavar="NAME,...",
-            default="gdm,fgm,mrmr,fcbf,l1-svm,svm-rfe,grm,fisher; gdm,fgm,mrmr,lasso,grm,correlation for regression",
+            default="gdm, fgm, mrmr, fcbf, l1-svm, svm-rfe, grm, fisher; gdm, fgm, mrmr, lasso, grm, correlation for "
+            "regression",
         ),
     ] = None,
     n_features: Annotated[

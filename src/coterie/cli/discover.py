@@ -71,8 +71,19 @@ Parameters = Annotated[
         },
         common=("max_features_to_select", "threshold", "scoring"),
         texts={
-            "n_features_to_select": "Number of support features, or their fraction of all features: cv for a choice by "
-            "validation, auto to continue until the objective no longer changes.",
+            "n_features_to_select": "Number of support features, or their fraction of all features. auto continues until the "
+            "objective no longer changes.",
+            "max_features_to_select": "Largest number of support features to choose.",
+            "min_features_to_select": "Smallest number of support features to choose.",
+            "threshold": "Smallest absolute correlation of two features of the same group.",
+            "affiliates": "Affiliated features: complete for all correlated features, ranked for those encountered during the "
+            "search only.",
+            "n_features_per_round": "Number of support features selected per round.",
+            "n_bins": "Number of bins per feature, for --correlation su.",
+            "rule": "Choose the best mean score, or the fewest features within one standard error of it.",
+            "cv_part": "Samples from which a fold of --embedded-cv proposes features: all others, or its own.",
+            "max_rounds": "Largest number of rounds.",
+            "tol": "Relative tolerance of the solver.",
             "C": "Weight of the loss.",
             "Cs": "Values of C to choose from, or their number.",
             "thresholds": "Thresholds to choose from.",

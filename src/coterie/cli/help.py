@@ -62,12 +62,8 @@ class Command(TyperCommand):
         """Print the help page."""
         epilog, self.epilog = self.epilog, None
         try:
-            if ctx.meta.get(_ALL):
-                n_hidden = 0
+            with self._shortened_names(), self._hidden_options(show_all=bool(ctx.meta.get(_ALL))) as n_hidden:
                 super().format_help(ctx, formatter)
-            else:
-                with self._common_options_only() as n_hidden:
-                    super().format_help(ctx, formatter)
         finally:
             self.epilog = epilog
         more = [f"{n_hidden} more option{'s' * (n_hidden > 1)}: {ctx.command_path} --help-all"] if n_hidden else []
@@ -76,10 +72,31 @@ class Command(TyperCommand):
         for paragraph in [epilog or "", *more]:
             console.print(Text.from_markup(indent(paragraph, " ")), soft_wrap=True, end="\n\n")
 
+    @property
+    def _options(self) -> list[Any]:
+        """Options of the command, without the arguments."""
+        return [parameter for parameter in self.params if parameter.param_type_name == "option"]
+
     @contextmanager
-    def _common_options_only(self) -> Iterator[int]:
-        """Hide the other options and show the common ones in one panel; yields the number of hidden options."""
-        options: list[Any] = [parameter for parameter in self.params if parameter.param_type_name == "option"]
+    def _shortened_names(self) -> Iterator[None]:
+        """Show ``--[no-]name`` for a flag and its opposite, which would have a column of their own."""
+        switches = [option for option in self._options if option.secondary_opts]
+        before = [(option, option.opts, option.secondary_opts) for option in switches]
+        for option in switches:
+            option.opts, option.secondary_opts = [f"--[no-]{option.opts[0].removeprefix('--')}"], []
+        try:
+            yield
+        finally:
+            for option, names, opposites in before:
+                option.opts, option.secondary_opts = names, opposites
+
+    @contextmanager
+    def _hidden_options(self, *, show_all: bool) -> Iterator[int]:
+        """Hide options that are not common and show the others in one panel; yields the number of hidden options."""
+        if show_all:
+            yield 0
+            return
+        options = self._options
         before = [(option, option.hidden, option.rich_help_panel) for option in options]
         for option in options:
             option.hidden = option.hidden or option.name not in self.common
