@@ -231,9 +231,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         return replace(self._settings(), standardize=self.standardize_)
 
     def _compute(self, data: Input) -> dict[str, Any]:
-        return self._discovered(data, self._settings(), self._n_requested(data.n_features))
+        return self._discovered(data, self._settings(), self._n_features_wanted(data.n_features))
 
-    def _n_requested(self, n_features: int) -> int | None:
+    def _n_features_wanted(self, n_features: int) -> int | None:
         """Return the requested number of support features, which may exceed ``n_features``; None for ``"auto"``."""
         requested = self.n_features_to_select
         if isinstance(requested, str):
