@@ -1,4 +1,4 @@
-"""Every estimator with every kind of bad input: a right result or one clear error; in full by ``make test-slow``."""
+"""Every estimator with every kind of bad input: a correct result or one clear error; all cases with ``make test-slow``."""
 
 import pytest
 from sklearn.base import clone
@@ -12,7 +12,7 @@ NAMES = list(ESTIMATORS)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_some_bad_inputs(name):
-    """Each case by one of the estimators, another for the next one."""
+    """Each case with one of the estimators in turn."""
     cases = list(cases_of(name).values())[NAMES.index(name) :: len(NAMES)]
     assert len(cases) > 5
     outcomes = {case.name: outcome(name, case) for case in cases}
@@ -22,7 +22,7 @@ def test_some_bad_inputs(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_bad_inputs(name):
-    """In a process of their own, with a limit of time for each."""
+    """In a separate process, with a time limit per case."""
     faults = {case: result for _, case, result in run([name]) if result not in ("result", "refused")}
     assert not faults
 
@@ -37,7 +37,7 @@ def test_before_fit(name):
 
 
 def test_the_table_can_fail():
-    """A case that is refused where it should not be, and the other way round."""
+    """A case that is refused although it is valid, and the reverse."""
     refused = Case("X: none", lambda fit: fit.__class__(fit.X[:0], fit.y), "result")
     assert outcome("filter, fisher", refused).startswith("FAULT refused")
     taken = Case("X: good", lambda fit: fit, "error")

@@ -92,12 +92,12 @@ def test_one_class():
     alone = coterie.discover(X, task="one-class", n_pairs=0)
     assert isinstance(alone.model, coterie.GroupDiscoveryOneClass)
     assert alone.held_out is alone.confidence is alone.training_score is None
-    with pytest.raises(ValueError, match=r"^covariates has no meaning for task='one-class'; leave it out\.$"):
+    with pytest.raises(ValueError, match=r"^covariates cannot be used with task='one-class'\. Leave out the covariates\.$"):
         coterie.discover(X, y, task="one-class", covariates=np.ones((90, 1)))
 
 
 def timeless(content):
-    """A result without what differs from run to run, or says how it was called."""
+    """A result without the entries that differ between runs or calls."""
     content = {name: value for name, value in content.items() if name not in ("written_at", "command", "files", "data")}
     content["summary"] = {name: value for name, value in content["summary"].items() if name != "seconds"}
     return content
@@ -202,7 +202,7 @@ def test_the_page_is_shown_and_saved(found, tmp_path):
 
 
 def test_samples_that_belong_together_are_refused(table):
-    with pytest.raises(ValueError, match=r"groups is not supported yet by discover: .* Leave it out, or"):
+    with pytest.raises(ValueError, match=r"groups is not supported yet by discover: .* Omit it, or"):
         coterie.discover(*table, groups=np.arange(90) // 2)
 
 
@@ -215,11 +215,14 @@ def test_samples_that_belong_together_are_refused(table):
         ({"n_pairs": -1}, ValueError, "^n_pairs=-1 must be a whole number of at least 0"),
         ({"n_permutations": 1.5}, ValueError, "^n_permutations=1.5 must be a whole number of at least 0"),
         ({"C": "abc", "fast": True}, ValueError, "C='abc' must be a number"),
-        ({"n_features_to_select": "all"}, ValueError, "n_features_to_select='all' must be a number, a fraction, auto or cv"),
-        ({"n_features_to_select": "cv", "fast": True}, ValueError, "^n_features_to_select='cv' does not go with fast=True"),
-        ({"max_features_to_select": 9, "fast": True}, ValueError, "^max_features_to_select belongs to the validation, which "
-         "there is none of with fast=True or auto; leave it out.$"),
-        ({"class_weight": "balanced", "task": "regression"}, ValueError, "^class_weight has no meaning for task='regression'"),
+        ({"n_features_to_select": "all"}, ValueError, "n_features_to_select='all' must be a whole number, a fraction, 'auto' "
+         "or 'cv'"),
+        ({"n_features_to_select": "cv", "fast": True}, ValueError, "^n_features_to_select='cv' requires validation, which "
+         "fast=True skips"),
+        ({"max_features_to_select": 9, "fast": True}, ValueError, "^max_features_to_select only applies to validation, which "
+         "fast=True and n_features_to_select='auto' skip. Omit it, or allow validation.$"),
+        ({"class_weight": "balanced", "task": "regression"}, ValueError, "^class_weight cannot be used with "
+         "task='regression'"),
         ({"treshold": 0.5}, TypeError, "unexpected keyword argument 'treshold'. Did you mean 'threshold'?"),
         ({"xyzzy": 0.5}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
         ({"image_shape": (4, 4)}, ValueError, "16 pixels, but X has 40 features"),
@@ -232,12 +235,12 @@ def test_wrong_parameters(table, options, error, message):
 
 
 def test_labels_are_needed(table):
-    with pytest.raises(ValueError, match=r"y is None, and the data have no labels\. Pass y, or use task='one-class'\."):
+    with pytest.raises(ValueError, match=r"y is None and the data have no labels\. Pass y, or use task='one-class'\."):
         coterie.discover(table[0])
 
 
 def test_warnings_are_collected_and_stay_warnings():
-    """Whatever the filters of the user are, and how often the same line has warned before."""
+    """Regardless of the filters of the user, and of earlier warnings from the same line."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 30)) * np.logspace(-3, 3, 30), np.repeat([0, 1], [35, 5])
     options = {"standardize": False, "n_features_to_select": 30, "threshold": 0.1, "fast": True}
@@ -245,8 +248,8 @@ def test_warnings_are_collected_and_stay_warnings():
         found = coterie.discover(X, y, **options)
     assert [str(one.message) for one in caught] == list(found.warnings)
     assert [warning.split(":")[0].split(" of ")[0] for warning in found.warnings] == [
-        "Classes with few samples", "The features have very different scales, and large ones are preferred; standardize=True "
-        "gives all the same.", f"Only {len(found.groups)}",
+        "Classes with few samples", "The features have very different scales, so features with large values are preferred. "
+        "standardize=True scales all features to unit variance.", f"Only {len(found.groups)}",
     ]  # fmt: skip
     assert {one.filename for one in caught} == {__file__}
     assert caught[-1].category.__name__ == "ConvergenceWarning"
@@ -261,12 +264,16 @@ def test_warnings_are_collected_and_stay_warnings():
 def test_no_better_than_a_constant():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 20)), np.arange(60) % 2
-    with pytest.warns(match="On held-out samples the model is no better than a constant prediction"):
+    with pytest.warns(match="^Held-out accuracy .* better than a constant prediction"):
         found = coterie.discover(X, y, max_features_to_select=2, C=1.0, n_pairs=0)
     assert found.confidence is None
-    assert found.warnings == ("On held-out samples the model is no better than a constant prediction.",)
+    held_out = found.held_out
+    score = f"{held_out.mean:.3g} ± {held_out.error:.2g}"
+    clearly = "clearly " if held_out.mean > held_out.constant else ""
+    expected = f"Held-out accuracy {score} is not {clearly}better than a constant prediction ({held_out.constant:.3g})."
+    assert found.warnings == (expected,)
     age = np.where(y == 1, 1.0, -1.0)[:, None] + 0.1 * rng.standard_normal((60, 1))
-    with pytest.warns(match="no better than one of the covariates alone"):
+    with pytest.warns(match="better than the covariates alone"):
         found = coterie.discover(X, y, covariates=age, max_features_to_select=2, C=1.0, n_pairs=0)
     assert found.held_out.baseline == "covariates alone"
 
@@ -290,7 +297,8 @@ def test_threads_leave_the_filters_as_they_were(planted):
     assert warnings.filters == filters
     assert warnings.showwarning is shown
     assert {number: found.warnings for number, found in results.items()} == {
-        number: (f"Classes with few samples: 1 ({9 - number}). Little can be said about them.",) for number in range(4)
+        number: (f"Classes with few samples: 1 ({9 - number}). Results for these classes are unreliable.",)
+        for number in range(4)
     }
 
 
@@ -344,11 +352,11 @@ def test_other_threads_keep_their_filters(action, expected):
 
 
 def test_the_same_warning_is_raised_once():
-    said = discovery._Said()
+    reported = discovery._ReportedWarnings()
     with pytest.warns(match="lines") as shown:
-        said.warn(["two\n  lines", RecordedWarning(UserWarning, "two lines")])
+        reported.warn(["two\n  lines", RecordedWarning(UserWarning, "two lines")])
     assert len(shown) == 1
-    assert said.texts == ["two lines"]
+    assert reported.texts == ["two lines"]
 
 
 def test_other_warnings_are_shown_at_once():
@@ -461,20 +469,20 @@ def test_one_class_is_validated_with_enough_outliers(chosen, counts, validated):
 
 def test_classes_with_few_samples_are_named(chosen):
     X = some(40, 5)[0]
-    with pytest.warns(match=r"^Classes with few samples: 1 \(9\)\. Little"):
+    with pytest.warns(match=r"^Classes with few samples: 1 \(9\)\. Results"):
         chosen(X, np.repeat([0, 1, 2], [10, 9, 21]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         chosen(X, np.repeat([0, 1, 2], [10, 10, 20]))
-    with pytest.warns(match=r"samples: 0 \(4\), 1 \(4\), 2 \(4\), 3 \(4\), 4 \(4\), …\. Little"):
+    with pytest.warns(match=r"samples: 0 \(4\), 1 \(4\), 2 \(4\), 3 \(4\), 4 \(4\), …\. Results"):
         chosen(X, np.arange(40) // 4)
 
 
 @pytest.mark.parametrize(("ratio", "apart"), [(99.0, False), (101.0, True)])
 def test_scales_far_apart(ratio, apart):
     X = np.random.default_rng(0).standard_normal((50, 1)) * np.array([[1.0, ratio, 0.0]])
-    assert discovery.scales_apart(as_source(X)) is apart
-    assert not discovery.scales_apart(as_source(sparse.csc_array(X)))
+    assert discovery.scales_differ(as_source(X)) is apart
+    assert not discovery.scales_differ(as_source(sparse.csc_array(X)))
 
 
 def test_any_input(table, tmp_path):

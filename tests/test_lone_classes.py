@@ -39,7 +39,7 @@ def test_a_class_of_one_sample(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if name == "classifier, validated":  # some fold cannot learn the class
-            with pytest.raises(ValueError, match="leaves no samples of class 'odd' to learn from"):
+            with pytest.raises(ValueError, match="has no training samples of class 'odd'"):
                 model.fit(fit.X, y)
             model.support_features_ = [0]
         else:

@@ -1,4 +1,4 @@
-"""What every message promises: no markup, no stray spaces, no repr of NumPy's scalars. They are found in the source itself."""
+"""Messages: no markup, no stray spaces, no repr of NumPy scalars; and the texts of ``tests/messages.txt``."""
 
 import ast
 import re
@@ -10,24 +10,25 @@ import pytest
 import coterie
 from coterie import GroupDiscoveryClassifier
 from coterie.cli.app import as_options
+from tests.bad_inputs.messages import FILE, as_text, comparable, entries
 from tests.conftest import grouped_matrix
 
 ROOT = Path(coterie.__file__).parent
-# What says something to a user.
-SPEAKERS = ("warn", "say", "note", "show", "damaged")
+# Functions that print or raise a message.
+FUNCTIONS = ("warn", "say", "note", "show", "damaged")
 # Two spaces, or one before the end of a sentence.
 STRAY = re.compile(r"\S  \S| [.,;:](\s|$)")
 
 
 def messages():
-    """The text of every message, ``…`` for what is filled in, with its place."""
+    """The place and the text of every message in the source, with ``…`` for values."""
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             call = node.exc if isinstance(node, ast.Raise) else node if isinstance(node, ast.Call) else None
             if not isinstance(call, ast.Call):
                 continue
             name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-            if isinstance(node, ast.Raise) or name in SPEAKERS:
+            if isinstance(node, ast.Raise) or name in FUNCTIONS:
                 for argument in call.args[:2]:
                     text = text_of(argument)
                     if text is not None:
@@ -44,7 +45,7 @@ def text_of(node):
 
 def test_messages_are_plain_text():
     found = list(messages())
-    assert len(found) > 400  # the walk sees them
+    assert len(found) > 400  # the search finds them
     wrong = [
         (place, text)
         for place, text in found
@@ -71,12 +72,19 @@ def test_numbers_are_shown_as_numbers(rng, y, options, message):
 
 
 def test_options_are_called_as_on_the_command_line():
-    said = "label='z': no such column. Say drop='a,b' or keep_numeric=True; missing_labels='drop'; phenotype=."
+    text = "label='z': no such column. Say drop='a,b' or keep_numeric=True; missing_labels='drop'; phenotype=."
     expected = "--label 'z': no such column. Say --drop 'a,b' or --keep-numeric; --read missing_labels=drop; --phenotype."
-    assert as_options(said) == expected
+    assert as_options(text) == expected
 
 
 def test_weights_that_are_no_numbers():
     X, y = grouped_matrix(np.random.default_rng(0))
     with pytest.raises(ValueError, match="sample_weight must be numbers: sample 0 has 'heavy'"):
         GroupDiscoveryClassifier(2).fit(X, y, sample_weight=["heavy"] * len(y))
+
+
+def test_messages_for_mistakes_are_those_of_the_file():
+    """If this fails, review the changes: ``python -m tests.bad_inputs.messages``; then write the file with ``--write``."""
+    written, now = (comparable(text).splitlines() for text in (FILE.read_text(encoding="utf-8"), as_text(entries())))
+    assert [line for line in now if line not in written] == []
+    assert written == now

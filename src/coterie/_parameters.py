@@ -1,10 +1,10 @@
-"""What a parameter may be: small rules, one table of them an estimator, and the message that they make.
+"""Rules for the values of parameters, and the error messages that follow from them.
 
-An estimator lists its parameters in ``_allowed``, name by name::
+An estimator lists the rules of its parameters in ``_allowed``::
 
-    _allowed = {"n_bins": Whole(2, 255), "threshold": Number(above=0, at_most=1), "cv": Anything(), "C": Number()}
+    _allowed = {"n_bins": Integer(2, 255), "threshold": Number(above=0, at_most=1), "cv": AnyValue(), "C": Number()}
 
-and :func:`check_parameters` compares. A new parameter is a line there.
+and :func:`check_parameters` checks the values. A new parameter is a new entry in this dictionary.
 """
 
 from __future__ import annotations
@@ -14,23 +14,44 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer_names
+
+
+class ParameterError(ValueError):
+    """A parameter has an invalid value, or cannot be combined with another one.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        Names of the parameters in the message, for programs that have other names for them. The message begins with the first
+        name or contains a parameter as ``name=value``.
+    """
+
+    def __init__(self, message: str, *parameters: str) -> None:
+        super().__init__(message)
+        self.parameters = parameters
 
 
 class Rule(ABC):
-    """What a parameter may be. Rules are joined by ``|``."""
+    """Condition for the value of a parameter. Rules are combined with ``|``."""
 
     @abstractmethod
     def allows(self, value: Any) -> bool:
-        """Whether a value will do."""
+        """Return True if the rule allows a value."""
 
     @abstractmethod
     def description(self, value: Any = None) -> str:
-        """What it must be, after "must be"; may depend on the value that will not do."""
+        """Return the description that follows "must be"; it may depend on the rejected value."""
+
+    def suggestion(self, value: Any) -> str:
+        """Return the value that the user may have meant; empty if unknown."""
+        return ""
 
     def __or__(self, other: Rule) -> Rule:
         return _Either(self, other)
@@ -38,7 +59,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Integer(Rule):
-    """A whole number between two limits."""
+    """An integer between two limits, which are allowed."""
 
     minimum: int | None = None
     maximum: int | None = None
@@ -57,7 +78,7 @@ class Integer(Rule):
 
 @dataclass(frozen=True)
 class Number(Rule):
-    """A finite number above (or equal to) one limit and at most (or below) another."""
+    """A finite number above (or equal to) a lower limit and at most (or below) an upper limit."""
 
     above: float = 0.0
     at_most: float = np.inf
@@ -80,7 +101,7 @@ class Number(Rule):
 
 @dataclass(frozen=True)
 class Fraction(Rule):
-    """A part of all, neither none nor all; whole numbers are numbers of something instead."""
+    """A fraction between 0 and 1, both excluded. Integers are not fractions, because they are counts."""
 
     def allows(self, value: Any) -> bool:
         return isinstance(value, Real) and not isinstance(value, (bool, Integral)) and 0.0 < float(value) < 1.0
@@ -90,7 +111,7 @@ class Fraction(Rule):
 
 
 class OneOf(Rule):
-    """One of some words or None."""
+    """One of several strings or None."""
 
     def __init__(self, *choices: str | None) -> None:
         self.choices = choices
@@ -114,7 +135,7 @@ class Boolean(Rule):
 
 
 class Function(Rule):
-    """Something that can be called."""
+    """A callable."""
 
     def allows(self, value: Any) -> bool:
         return callable(value)
@@ -125,7 +146,7 @@ class Function(Rule):
 
 @dataclass(frozen=True)
 class ListOf(Rule):
-    """A list of values (or an array, a tuple) to choose from, with at least one; each of them is what another rule allows."""
+    """A nonempty list, tuple or array of values that another rule allows."""
 
     rule: Rule
 
@@ -134,11 +155,11 @@ class ListOf(Rule):
         return is_list and len(value) > 0 and all(self.rule.allows(item) for item in value)
 
     def description(self, value: Any = None) -> str:
-        return f"a list with one or more entries, each {self.rule.description()}"
+        return f"a nonempty list (each entry must be {self.rule.description()})"
 
 
 class AnyValue(Rule):
-    """A value that is checked with the data, or by scikit-learn."""
+    """Any value. It is checked together with the data, or by scikit-learn."""
 
     def allows(self, value: Any) -> bool:
         return True
@@ -149,7 +170,7 @@ class AnyValue(Rule):
 
 @dataclass(frozen=True)
 class NotString(Rule):
-    """Anything but a word or None: what ``kind`` says, which is checked with the data."""
+    """Any value but a string or None, described by ``kind``. It is checked together with the data."""
 
     kind: str
 
@@ -161,7 +182,7 @@ class NotString(Rule):
 
 
 class Path(Rule):
-    """Where a file is, as text or as a path object."""
+    """A path, as a string or path object."""
 
     def allows(self, value: Any) -> bool:
         return isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str)
@@ -171,13 +192,44 @@ class Path(Rule):
 
 
 class Options(Rule):
-    """A dictionary of names and values; which names there are is checked by :func:`check_options`."""
+    """A dictionary with string keys, which are checked by :func:`check_options`."""
 
     def allows(self, value: Any) -> bool:
         return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
     def description(self, value: Any = None) -> str:
         return "a dictionary of names and values"
+
+
+class Scoring(Rule):
+    """The name of a score of scikit-learn, a callable, or None. Collections are rejected together with the data."""
+
+    # Common abbreviations.
+    _ABBREVIATIONS: ClassVar[Mapping[str, str]] = {
+        "auc": "roc_auc",
+        "auroc": "roc_auc",
+        "auprc": "average_precision",
+        "pr_auc": "average_precision",
+        "bacc": "balanced_accuracy",
+        "log_loss": "neg_log_loss",
+        "logloss": "neg_log_loss",
+        "mae": "neg_mean_absolute_error",
+        "mcc": "matthews_corrcoef",
+        "mse": "neg_mean_squared_error",
+        "rmse": "neg_root_mean_squared_error",
+    }
+
+    def allows(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in get_scorer_names()
+        return value is None or callable(value) or isinstance(value, (list, tuple, set, dict))
+
+    def description(self, value: Any = None) -> str:
+        return "the name of a score of scikit-learn (sklearn.metrics.get_scorer_names()) or a function"
+
+    def suggestion(self, value: Any) -> str:
+        name = str(value).lower()
+        return self._ABBREVIATIONS.get(name) or next(iter(get_close_matches(name, get_scorer_names(), 1)), "")
 
 
 class _Either(Rule):
@@ -192,12 +244,17 @@ class _Either(Rule):
         return any(rule.allows(value) for rule in self.rules)
 
     def description(self, value: Any = None) -> str:
-        *others, last = (rule.description(value) for rule in self.rules)
-        return f"{', '.join(others)} or {last}"
+        texts = [text for rule in self.rules for text in _alternatives(rule.description(value))]
+        return f"{', '.join(texts[:-1])} or {texts[-1]}"
+
+
+def _alternatives(text: str) -> list[str]:
+    """Return the alternatives in the description of a rule: two for ``"True or False"``, otherwise one."""
+    return text.split(" or ") if text == Boolean().description() else [text]
 
 
 class _Jobs(Integer):
-    """A number of workers, as joblib counts them."""
+    """A number of workers, counted as by joblib."""
 
     def allows(self, value: Any) -> bool:
         return super().allows(value) and value != 0
@@ -207,44 +264,49 @@ class _Jobs(Integer):
         return f"a whole number other than 0 (-1: all cores){most}"
 
 
-# Parameters that many estimators have.
-N_JOBS = _Jobs(maximum=4096) | OneOf(None)  # joblib starts all its workers at once
+# Rules of parameters that many estimators share.
+N_JOBS = _Jobs(maximum=4096) | OneOf(None)  # joblib starts all its workers immediately
 VERBOSE = Boolean() | Integer(0)
 N_BINS = Integer(2, 255)
-# What the loss is multiplied by, and sample weights that are not 0: so that no product with the features overflows.
+# Limits of the weight of the loss and of nonzero sample weights, such that no product with the features overflows.
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-20, 1e20
 PENALTY = Number(at_least=SMALLEST_FACTOR, at_most=LARGEST_FACTOR)
-# What one part of a penalty counts for, relative to another: 0 is none of it.
+# Weight of one part of a penalty relative to another; 0 removes the part.
 SHARE = Number(at_least=0, at_most=LARGEST_FACTOR)
 N_FEATURES = Integer(1) | Fraction()
 N_FEATURES_OR_AUTO = N_FEATURES | OneOf("auto")
 
 
 def check(name: str, value: Any, rule: Rule) -> None:
-    """Raise a ``ValueError`` unless a value is what its rule allows."""
+    """Raise a :class:`ParameterError` unless the rule allows a value."""
     if not rule.allows(value):
         shown = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"{name}={shown!r} must be {rule.description(value)}.")
+        suggestion = rule.suggestion(value)
+        hint = f" Did you mean {suggestion!r}?" if suggestion else ""
+        raise ParameterError(f"{name}={shown!r} must be {rule.description(value)}.{hint}", name)
 
 
 def check_options(name: str, options: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    """Raise a ``ValueError`` unless a parameter holds only what a function takes by name."""
+    """Raise a ``ValueError`` unless a function has keyword-only parameters for all keys of a dictionary."""
     known = [key for key, one in inspect.signature(function).parameters.items() if one.kind is one.KEYWORD_ONLY]
     unknown = [key for key in options if key not in known]
     if unknown:
-        raise ValueError(f"{name} has {unknown[0]!r}, which {function.__name__} does not take; it takes {', '.join(known)}.")
+        raise ValueError(
+            f"{name} has the key {unknown[0]!r}, which is not a parameter of {function.__name__}. Its parameters are "
+            f"{', '.join(known)}."
+        )
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
-    """Raise a ``ValueError`` unless all parameters of an estimator are what its table allows."""
+    """Raise a :class:`ParameterError` unless the rules of an estimator allow all its parameters."""
     table: Mapping[str, Rule] = estimator._allowed
     for name, value in estimator.get_params(deep=False).items():
-        if name in table:  # a subclass of a user's may have more
+        if name in table:  # a user's subclass may have more parameters
             check(name, value, table[name])
 
 
-def read_size(text: str) -> int:
-    """Bytes from text such as ``500M``.
+def read_size(text: str, name: str = "") -> int:
+    """Return the number of bytes for text such as ``500M``; ``name`` is the option or parameter for error messages.
 
     Examples
     --------
@@ -258,7 +320,7 @@ def read_size(text: str) -> int:
     try:
         size = int(float(number) * units[unit])
     except (KeyError, ValueError, OverflowError):
-        raise ValueError(f"{text!r} is no size; write 500M or 4G.") from None
+        raise ValueError(f"{name} {text!r} is not a size of memory. Use a value such as 500M or 4G.".lstrip()) from None
     if size < 1:
-        raise ValueError(f"{text!r} is too little memory; write 500M or 4G.")
+        raise ValueError(f"{name} {text!r} is too little memory. Use a value such as 500M or 4G.".lstrip())
     return size

@@ -1,4 +1,4 @@
-"""The whole procedure: choice by validation, held-out score, confidence of the groups, judgement."""
+"""The whole procedure: choice of settings by validation, held-out score, confidence of the groups, judgement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coterie._parameters import Boolean, Integer, OneOf, check_parameters
+from coterie._parameters import PENALTY, Boolean, Integer, OneOf, ParameterError, check, check_parameters
 from coterie._warnings import RecordedWarning, recorded
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
@@ -23,7 +23,7 @@ from coterie.estimators.documentation import documented
 from coterie.inputs.targets import task_of
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
-from coterie.methods import DISCOVERY, DISCOVERY_CV, load
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.judgement import HeldOut, score_name
@@ -33,34 +33,17 @@ from coterie.selection import features_of_share
 # Parameters by name, with values of any kind.
 Settings: TypeAlias = Mapping[str, Any]
 TASKS = ("auto", *DISCOVERY)
-# Features up to which a fit without validation continues to convergence by default.
+# Number of features up to which a fit without validation continues to convergence by default.
 FEW_FEATURES = 100
-# Values of C to choose from; more take longer and seldom choose better.
-_N_PENALTIES = 5
 # Default number of folds of the validated estimators.
 _N_FOLDS = 5
-# Samples and values up to which models on whole groups, each of which needs its own fit, are candidates as well.
+# Limits on samples and values up to which models on whole groups, each of which requires a separate fit, are candidates.
 _MAX_SAMPLES = 2000
 _MAX_VALUES = 10**8
-# Samples of a class below which it cannot be held out twice, and below which a caution is given.
-_FEWEST, _TINY = 3, 10
+# Smallest number of samples of a class for nested validation, and number of samples below which a warning is raised.
+_MIN_CLASS_SIZE, _SMALL_CLASS_SIZE = 3, 10
 # Ratio of the largest to the smallest standard deviation above which scales count as very different.
-_SCALES_APART = 100.0
-
-
-class ParameterError(ValueError):
-    """A parameter of :func:`discover` that is wrong, or does not go with another one.
-
-    Attributes
-    ----------
-    parameters : tuple of str
-        Names of the parameters in the message, for programs that call them otherwise. The message begins with the first name
-        or mentions a parameter as ``name=value``.
-    """
-
-    def __init__(self, message: str, *parameters: str) -> None:
-        super().__init__(message)
-        self.parameters = parameters
+_MAX_SCALE_RATIO = 100.0
 
 
 @documented
@@ -86,11 +69,11 @@ def discover(
     client: ClientLike = None,
     **parameters: Any,
 ) -> Discovery:
-    """Find groups of features, measure whether they predict, and estimate which of them are real.
+    """Find groups of features, measure their held-out score, and estimate the confidence of each group.
 
     Cross-validation chooses the number of features, C, and the other settings that are not given. The score of the whole
-    procedure is measured on samples that had no part in it (nested cross-validation), and the search is repeated on
-    half-samples and with shuffled labels to estimate the confidence of each group. ``coterie discover`` runs this function.
+    procedure is measured on held-out samples (nested cross-validation). The search is repeated on half-samples and with
+    permuted labels to estimate the confidence of each group. ``coterie discover`` runs this function.
 
     Parameters
     ----------
@@ -98,31 +81,31 @@ def discover(
         The features.
 
     y : array-like of shape (n_samples,) or str, default=None
-        Labels or targets; of AnnData and files also the name of a column. None takes those of a path, data set or store.
+        Labels or targets. For AnnData and files, also the name of a column. None uses those of a path, data set or store.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.
 
     groups : None
-        Groups of samples that belong together, such as the donors of cells. Not supported yet: anything but None is refused.
+        Sample groups, such as the donors of cells. Not supported yet: any value but None raises an error.
 
     covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-        Covariates that are accounted for and never discovered. None takes those of a data set or store.
+        Covariates, for which the model adjusts and which are never selected. None uses those of a data set or store.
 
     feature_names : array-like of str or callable, default=None
         Names of the features, for data without names.
 
     task : {"auto", "classification", "regression", "one-class"}, default="auto"
-        What to predict. ``"auto"`` decides by the labels: text, booleans and whole numbers that repeat are classes. For
-        ``"one-class"``, labels 1 (normal) and -1 (outlier) serve to validate; others are not used.
+        Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes. For
+        ``"one-class"``, labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.
 
     fast : bool, default=False
-        One fit with given settings: no validation, no confidences.
+        Fit once with given settings, without validation and confidences.
 
-    n_pairs : int, default=that of group_confidence
+    n_pairs : int, default=that of :func:`coterie.group_confidence`
         Number of half-sample pairs used for confidences; 0 for none.
 
-    n_permutations : int, default=that of group_confidence
+    n_permutations : int, default=that of :func:`coterie.group_confidence`
         Number of label permutations used to estimate the false discovery rate.
 
     %(about_data)s
@@ -134,40 +117,41 @@ def discover(
         Number of threads or processes, as for the estimators.
 
     verbose : int, default=0
-        Show progress: a bar on a terminal, lines elsewhere.
+        Show progress: a bar on a terminal, plain lines otherwise.
 
     client : distributed.Client, default=None
-        Client of a Dask cluster whose workers hold the features of X, which must then be a store or a Dask array.
+        Client of a Dask cluster whose workers hold the features of X. X must then be a store or a Dask array.
 
     **parameters
         Parameters of :class:`coterie.GroupDiscoveryClassifierCV` (or the estimator of another task), for instance
-        ``max_features_to_select`` or ``scoring``. What is given is not searched: ``n_features_to_select=20`` and ``C=1`` are
-        then the only candidates. With ``fast=True`` those of :class:`coterie.GroupDiscoveryClassifier`.
+        ``max_features_to_select`` or ``scoring``. Given values are fixed and not chosen by validation, for instance
+        ``n_features_to_select=20`` or ``C=1``. With ``fast=True``, parameters of :class:`coterie.GroupDiscoveryClassifier`.
 
     Returns
     -------
     discovery : Discovery
-        The fitted model, groups with confidences, held-out scores, judgement and warnings, with methods ``report``, ``save``
+        Fitted model, groups with confidences, held-out scores, judgement and warnings, with methods ``report``, ``save``
         and ``to_frame``.
 
     Raises
     ------
     ValueError
-        If a parameter is wrong, or does not go with the task or with ``fast``.
+        If a parameter is invalid, or cannot be combined with the task or with ``fast``.
 
     See Also
     --------
-    coterie.GroupDiscoveryClassifierCV : The estimator alone.
-    coterie.group_confidence : The confidences alone.
+    coterie.GroupDiscoveryClassifierCV : The estimator only.
+    coterie.group_confidence : The confidences only.
 
     Notes
     -----
-    The fewest features within one standard error of the best score are chosen (``rule="one_se"``), of five values of C
-    (``Cs=5``). Models on whole groups are candidates for dense data of up to 2,000 samples and 10⁸ values
-    (``predict_with=["support", "groups"]``). With ``fast=True``, or without labels to validate with, a search in at most 100
-    features continues to convergence unless ``n_features_to_select`` is given.
+    Some defaults differ from those of the estimators. The candidate with the fewest features within one standard error of the
+    best score is chosen (``rule="one_se"``), with five values of C (``Cs=5``). Models on whole groups are candidates for
+    dense data of up to 2,000 samples and 10⁸ values (``predict_with=["support", "groups"]``). With ``fast=True``, or without
+    labels for validation, a search in at most 100 features continues to convergence unless ``n_features_to_select`` is given.
 
-    Ctrl-C during the fit raises ``KeyboardInterrupt``; during the confidences, the half-samples that are done are kept.
+    Ctrl-C during the fit raises ``KeyboardInterrupt``. During the estimation of confidences, the completed half-samples are
+    kept.
 
     Examples
     --------
@@ -184,8 +168,8 @@ def discover(
     """
     if groups is not None:
         raise ParameterError(
-            "groups is not supported yet by discover: samples that belong together would be split between folds. Leave it "
-            "out, or pass one sample per group, such as the mean.",
+            "groups is not supported yet by discover: samples of one group would be split between folds. Omit it, or pass one "
+            "sample per group, such as the mean.",
             "groups",
         )
     settings = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, **parameters}
@@ -198,12 +182,12 @@ def discover(
         check_image(image_shape, image_order, data.source.shape[1])
     task = _settled(task, data)
     began = time.perf_counter()
-    said = _Said()
-    said.warn(_cautions_about_data(data, task, settings))
+    reported = _ReportedWarnings()
+    reported.warn(_warnings_about_data(data, task, settings))
     with recorded(UserWarning, RuntimeWarning) as caught:
         model = _fitted(data, task, settings, fast)
-    said.warn(caught)
-    said.warn(_cautions_about_score(model))
+    reported.warn(caught)
+    reported.warn(_warnings_about_score(model))
     with recorded(UserWarning, RuntimeWarning) as caught:
         if not fast and n_pairs != 0 and not stop_requested():
             _add_confidence(model, data, n_pairs, n_permutations)
@@ -213,8 +197,8 @@ def discover(
             task=task, fast=fast or None, n_pairs=n_pairs, n_permutations=n_permutations, random_state=seed, **parameters
         )
         found = assemble(model, data, image_shape, image_order, seconds=seconds, interrupted=interrupted, command=command)
-    said.warn(caught)
-    return replace(found, warnings=tuple(said.texts))
+    reported.warn(caught)
+    return replace(found, warnings=tuple(reported.texts))
 
 
 def check_settings(
@@ -225,7 +209,7 @@ def check_settings(
     n_pairs: int | None = None,
     n_permutations: int | None = None,
 ) -> None:
-    """Raise what :func:`discover` would, without data; the parameters mean the same for every task."""
+    """Raise the errors of :func:`discover` that do not depend on data."""
     if task not in TASKS:
         raise ParameterError(f"task={task!r} must be one of {', '.join(TASKS)}.", "task")
     for name, value, rule in (
@@ -233,19 +217,23 @@ def check_settings(
         ("n_pairs", n_pairs, Integer(0) | OneOf(None)),
         ("n_permutations", n_permutations, Integer(0) | OneOf(None)),
     ):
-        if not rule.allows(value):
-            raise ParameterError(f"{name}={value!r} must be {rule.description(value)}.", name)
+        check(name, value, rule)
     supposed = "classification" if task == "auto" else task
     number = parameters.get("n_features_to_select")
     plain = fast or number == "auto" or (supposed == "one-class" and not _requests_validation(parameters))
     if isinstance(number, str) and number not in ("auto", "cv"):
         raise ParameterError(
-            f"n_features_to_select={number!r} must be a number, a fraction, auto or cv.", "n_features_to_select"
+            f"n_features_to_select={number!r} must be a whole number, a fraction, 'auto' or 'cv'.", "n_features_to_select"
         )
     if number == "cv" and plain:
         raise ParameterError(
-            "n_features_to_select='cv' does not go with fast=True; give a number or auto.", "n_features_to_select", "fast"
+            "n_features_to_select='cv' requires validation, which fast=True skips. Pass a number or 'auto', or remove "
+            "fast=True.",
+            "n_features_to_select",
+            "fast",
         )
+    if "C" in parameters:  # the validated estimator would report it as an entry of Cs
+        check("C", parameters["C"], PENALTY)
     if not plain and number not in (None, "cv"):
         check_parameters(_estimator(DISCOVERY[supposed], {"n_features_to_select": number}, supposed, fast=fast))
     chosen = parameters if plain else _searched(parameters, 1000)
@@ -253,7 +241,7 @@ def check_settings(
 
 
 def validates(task: str, y: TargetsLike, parameters: Settings, *, fast: bool = False) -> bool:
-    """Whether settings are chosen by validation; with one class this takes outliers to judge by, enough for every fold."""
+    """Return True if settings are chosen by validation. With one class, this requires enough outliers for every fold."""
     if fast or parameters.get("n_features_to_select") == "auto":
         return False
     if task != "one-class":
@@ -261,75 +249,84 @@ def validates(task: str, y: TargetsLike, parameters: Settings, *, fast: bool = F
     if y is None or np.asarray(y).dtype.kind not in "if":
         return False
     labels, counts = np.unique(y, return_counts=True)
+    return labels.tolist() == [-1, 1] and bool(min(counts) >= _n_folds(parameters))
+
+
+def _n_folds(parameters: Settings) -> int:
+    """Return the number of folds, or the smallest one if the folds are given by a splitter."""
     folds = parameters.get("cv", _N_FOLDS)
-    return labels.tolist() == [-1, 1] and bool(min(counts) >= (folds if isinstance(folds, Integral) else _FEWEST))
+    return int(folds) if isinstance(folds, Integral) else _MIN_CLASS_SIZE
 
 
-def scales_apart(source: FeatureSource) -> bool:
-    """Whether dense features have such different scales that what depends on them must be said."""
+def scales_differ(source: FeatureSource) -> bool:
+    """Return True if dense features have very different scales."""
     if source.is_sparse:
         return False
     lowest, highest = zip(*FeatureView.of(source).map_blocks(_scales), strict=True)
-    return bool(max(highest) > _SCALES_APART * min(lowest))
+    return bool(max(highest) > _MAX_SCALE_RATIO * min(lowest))
 
 
 def _scales(view: FeatureView) -> tuple[float, float]:
-    """The smallest and the largest standard deviation above 0; infinite and 0 where there is none."""
+    """Return the smallest and the largest standard deviation above 0; infinity and 0 if all features are constant."""
     scale = view.moments.scale
     return float(scale.min(initial=np.inf, where=scale > 0)), float(scale.max(initial=0.0))
 
 
 def _settled(task: str, data: OpenedData) -> str:
-    """The task itself; for ``"auto"`` by the kind of labels."""
+    """Return the task; for ``"auto"``, the one that the labels imply."""
     if task == "one-class":
         if data.covariates is not None:
-            raise ParameterError("covariates has no meaning for task='one-class'; leave it out.", "covariates", "task")
+            raise ParameterError(
+                "covariates cannot be used with task='one-class'. Leave out the covariates.", "covariates", "task"
+            )
         return task
     if data.y is None:
-        raise ParameterError("y is None, and the data have no labels. Pass y, or use task='one-class'.", "task")
+        raise ParameterError("y is None and the data have no labels. Pass y, or use task='one-class'.", "task")
     return task_of(np.asarray(data.y)) if task == "auto" else task
 
 
 def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> GroupDiscovery:
-    """The fitted estimator, its settings chosen by validation where that is possible."""
+    """Return the fitted estimator, with settings chosen by validation if possible."""
     choose = validates(task, data.y, settings, fast=fast)
     model = _validated(data, task, settings) if choose else _plain(data, task, settings)
-    more = {} if task == "one-class" else {"covariates": data.covariates}
-    return model.fit(data.X, data.y, data.sample_weight, **more)
+    covariates = {} if task == "one-class" else {"covariates": data.covariates}
+    return model.fit(data.X, data.y, data.sample_weight, **covariates)
 
 
 def _plain(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
-    """The estimator with given settings."""
+    """Return the estimator with given settings."""
     if settings.get("n_features_to_select") == "cv":
         raise ParameterError(
-            "n_features_to_select='cv' needs labels 1 and -1, of each as many as folds, for task='one-class'.",
+            f"n_features_to_select='cv' with task='one-class' requires labels 1 and -1, with at least {_n_folds(settings)} "
+            "samples of each.",
             "n_features_to_select",
             "task",
         )
     model = _estimator(DISCOVERY[task], settings, task, fast=True)
     if "n_features_to_select" not in settings and data.source.shape[1] <= FEW_FEATURES:
-        model.set_params(n_features_to_select="auto")  # the default is more than there are
+        model.set_params(n_features_to_select="auto")  # the default exceeds the number of features
     return model
 
 
 def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
-    """The estimator that chooses what is not given."""
+    """Return the estimator that chooses the settings that are not given."""
     n_samples, n_features = data.source.shape
-    # The fewest features within the error of the best: where nearly all are chosen, no group can stand out.
-    chosen = {"rule": "one_se", "Cs": _N_PENALTIES, **_searched(settings, n_features)}
+    # The fewest features within one standard error of the best: if nearly all are chosen, no group stands out. More than
+    # five values of C take longer and seldom improve the choice.
+    chosen = {**DISCOVERY_DEFAULTS, **_searched(settings, n_features)}
     few = n_samples <= _MAX_SAMPLES and n_samples * n_features <= _MAX_VALUES
     if "predict_with" not in chosen and few and not mostly_zero(data.source):
         chosen["predict_with"] = ["support", "groups"]
     model = _estimator(DISCOVERY_CV[task], chosen, task, fast=False)
     smallest = n_samples if task == "regression" else min(np.unique(np.asarray(data.y), return_counts=True)[1])
-    folds = model.cv if isinstance(model.cv, Integral) else _FEWEST
-    if "nested" not in chosen and smallest >= _FEWEST and int(folds) >= _FEWEST:
+    folds = model.cv if isinstance(model.cv, Integral) else _MIN_CLASS_SIZE
+    if "nested" not in chosen and smallest >= _MIN_CLASS_SIZE and int(folds) >= _MIN_CLASS_SIZE:
         model.set_params(nested=True)
     return model
 
 
 def _searched(settings: Settings, n_features: int) -> dict[str, Any]:
-    """Parameters of the estimator with a choice: what is given is the only candidate."""
+    """Return the parameters of the validated estimator; given values are the only candidates."""
     chosen = dict(settings)
     number = chosen.pop("n_features_to_select", "cv")
     if number != "cv":
@@ -341,37 +338,40 @@ def _searched(settings: Settings, n_features: int) -> dict[str, Any]:
 
 
 def _requests_validation(parameters: Settings) -> bool:
-    """Whether a parameter is given that the plain estimator of one class does not have."""
+    """Return True if a parameter is given that the plain one-class estimator lacks."""
     unknown = set(parameters) - set(_names(DISCOVERY["one-class"]))
     return parameters.get("n_features_to_select") == "cv" or bool(unknown)
 
 
 def _estimator(place: str, parameters: Settings, task: str, *, fast: bool) -> GroupDiscovery:
-    """The estimator with these parameters, all of which it must have."""
+    """Return the estimator with these parameters, all of which it must have."""
     for foreign in sorted(set(parameters) - set(_names(place))):
         if fast and foreign in _names(DISCOVERY_CV[task]):
-            where = ", or without labels 1 and -1" if task == "one-class" else ""
+            one_class = " Validation with task='one-class' requires labels 1 and -1, with as many samples of each as folds."
             raise ParameterError(
-                f"{foreign} belongs to the validation, which there is none of with fast=True or auto{where}; leave it out.",
+                f"{foreign} only applies to validation, which fast=True and n_features_to_select='auto' skip."
+                f"{one_class if task == 'one-class' else ''} Omit it, or allow validation.",
                 foreign,
                 "fast",
+                "n_features_to_select",
+                "task",
             )
         known = dict.fromkeys(name for other in (*DISCOVERY.values(), *DISCOVERY_CV.values()) for name in _names(other))
         if foreign not in known:
             near = get_close_matches(foreign, known, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"discover() got an unexpected keyword argument {foreign!r}.{hint}")
-        raise ParameterError(f"{foreign} has no meaning for task={task!r}; leave it out.", foreign, "task")
+        raise ParameterError(f"{foreign} cannot be used with task={task!r}. Omit it.", foreign, "task")
     return load(place)(**parameters)
 
 
 def _names(place: str) -> list[str]:
-    """Names of the parameters of an estimator."""
+    """Return the names of the parameters of an estimator."""
     return list(inspect.signature(load(place)).parameters)
 
 
 def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None, n_permutations: int | None) -> None:
-    """Attach the confidences to the groups of the model; none where a signal came before the first was known."""
+    """Add the confidences to the groups of the model; none if a signal came before the first half-sample was done."""
     given = {"n_pairs": n_pairs, "n_permutations": n_permutations}
     counts: dict[str, Any] = {name: count for name, count in given.items() if count is not None}
     try:
@@ -393,48 +393,56 @@ def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None
     result.attach_to(model)
 
 
-def _cautions_about_data(data: OpenedData, task: str, settings: Settings) -> list[str]:
-    """What makes a result doubtful, whatever is computed."""
+def _warnings_about_data(data: OpenedData, task: str, settings: Settings) -> list[str]:
+    """Return warnings about the data: small classes, and very different scales."""
     found = []
     if task == "classification":
         labels, counts = np.unique(np.asarray(data.y), return_counts=True)
-        tiny = [f"{label} ({count})" for label, count in zip(labels.tolist(), counts.tolist(), strict=True) if count < _TINY]
-        if tiny:
-            shown = ", ".join(tiny[:5]) + (", …" if len(tiny) > 5 else "")
-            found.append(f"Classes with few samples: {shown}. Little can be said about them.")
-    if settings.get("standardize", True) is False and scales_apart(data.source):
+        small = [
+            f"{label} ({count})"
+            for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
+            if count < _SMALL_CLASS_SIZE
+        ]
+        if small:
+            shown = ", ".join(small[:5]) + (", …" if len(small) > 5 else "")
+            found.append(f"Classes with few samples: {shown}. Results for these classes are unreliable.")
+    if settings.get("standardize", True) is False and scales_differ(data.source):
         found.append(
-            "The features have very different scales, and large ones are preferred; standardize=True gives all the same."
+            "The features have very different scales, so features with large values are preferred. standardize=True scales "
+            "all features to unit variance."
         )
     return found
 
 
-def _cautions_about_score(model: GroupDiscovery) -> list[str]:
-    """Whether held-out samples are predicted no better than without the features."""
+def _warnings_about_score(model: GroupDiscovery) -> list[str]:
+    """Return a warning if the held-out score is not clearly better than that of the baseline."""
     if not hasattr(model, "nested_scores_"):
         return []
     baseline = baseline_of(model)
     constant = float(model.constant_scores_.mean())
-    if HeldOut(score_name(model), model.nested_scores_.tolist(), constant, float("nan"), baseline).predicts:
+    held_out = HeldOut(score_name(model), model.nested_scores_.tolist(), constant, float("nan"), baseline)
+    if held_out.predicts:
         return []
-    words = "a constant prediction" if baseline == "constant" else "one of the covariates alone"
-    return [f"On held-out samples the model is no better than {words}."]
+    clearly = "clearly " if held_out.mean > constant else ""
+    reference = "a constant prediction" if baseline == "constant" else "the covariates alone"
+    score = f"{held_out.score} {held_out.mean:.3g} ± {held_out.error:.2g}"
+    return [f"Held-out {score} is not {clearly}better than {reference} ({constant:.3g})."]
 
 
 def _call(**given: object) -> str:
-    """The call that repeats a discovery."""
+    """Return the call that repeats a discovery."""
     changed = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     return f"coterie.discover({', '.join(['X', 'y', *changed])})"
 
 
-class _Said:
-    """The warnings of a discovery: raised once each, in the frame that has called :func:`discover`, and kept as text."""
+class _ReportedWarnings:
+    """The warnings of a discovery: each is raised once, in the frame of the caller of :func:`discover`, and kept as text."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
     def warn(self, messages: Iterable[str | RecordedWarning]) -> None:
-        """Raise some warnings; to be called by :func:`discover` itself."""
+        """Raise warnings that are new. Only :func:`discover` itself may call this method, because of ``stacklevel``."""
         for one in messages:
             category, message = one if isinstance(one, RecordedWarning) else (UserWarning, one)
             text = " ".join(message.split())

@@ -1,6 +1,6 @@
-"""The one registry of methods, by name: scores of single features, and selectors that look at them together.
+"""Registry of methods by name: scores of single features, and selectors that consider features jointly.
 
-Nothing is imported before a method is used, so that the command line can list them at once.
+A method is imported when it is used, so that the command line can list the methods quickly.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-_NOTHING: Mapping[str, Any] = {}
+_NO_SETTINGS: Mapping[str, Any] = {}
 
 
 def load(place: str) -> Any:
-    """What is at a place, given as ``module:name``."""
+    """Return the object at a place given as ``module:name``."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
@@ -24,38 +24,48 @@ class Method(NamedTuple):
     Attributes
     ----------
     place : str
-        Where its function (of a score) or class (of a selector) is: ``module:name``.
+        Function (of a score) or class (of a selector), as ``module:name``.
+
     description : str
-        What it does.
+        Short description.
+
     supervised : bool
-        Whether it needs labels.
+        Whether the method requires labels.
+
     signed : bool
         Whether a score can be negative, for features that are worse than noise.
+
     settings : mapping
-        Parameters that make the method of its class.
+        Parameters of the class that define the method.
+
     ranks : bool
-        Whether it gives all features a rank.
+        Whether the method ranks all features.
+
     nested : {"", "support", "ranking"}
-        Whether one fit serves every number of features: ``"support"``, the first k of the largest fit's
-        ``support_features_`` are those of a fit for k; ``"ranking"``, the first k by ``ranking_`` of the smallest fit are.
+        Whether one fit gives the selections for all numbers of features. With ``"support"``, the first k entries of
+        ``support_features_`` of the largest fit are those of a fit for k. With ``"ranking"``, the first k by ``ranking_`` of
+        the smallest fit are.
+
     nested_if : mapping
-        Values of parameters for which that holds.
+        Values of parameters that ``nested`` requires.
+
     on_cluster : {"", "parts", "stores"}
-        Whether it can work on a cluster: where the features are, part by part, or by workers that open the whole store.
+        Whether the method can run on a cluster: on the part of the features that each worker holds, or by workers that open
+        the whole store.
     """
 
     place: str
     description: str
     supervised: bool
     signed: bool = False
-    settings: Mapping[str, Any] = _NOTHING
+    settings: Mapping[str, Any] = _NO_SETTINGS
     ranks: bool = True
     nested: str = ""
-    nested_if: Mapping[str, Any] = _NOTHING
+    nested_if: Mapping[str, Any] = _NO_SETTINGS
     on_cluster: str = ""
 
     def load(self) -> Any:
-        """The function or class."""
+        """Return the function or class."""
         return load(self.place)
 
 
@@ -66,9 +76,9 @@ def _score(place: str, description: str, supervised: bool, *, signed: bool = Fal
 def _selector(
     place: str,
     description: str,
-    settings: Mapping[str, Any] = _NOTHING,
+    settings: Mapping[str, Any] = _NO_SETTINGS,
     nested: str = "",
-    nested_if: Mapping[str, Any] = _NOTHING,
+    nested_if: Mapping[str, Any] = _NO_SETTINGS,
 ) -> Method:
     return Method(
         f"coterie.{place}",
@@ -81,7 +91,7 @@ def _selector(
     )
 
 
-# Group discovery by task, with a given number of features and C, and with those found by cross-validation.
+# Estimators of group discovery by task, with a given number of features and C, or with values chosen by cross-validation.
 DISCOVERY = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifier",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressor",
@@ -92,14 +102,18 @@ DISCOVERY_CV = {
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
     "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClassCV",
 }
+# Parameters of the validated estimators for which coterie.discover has another default.
+DISCOVERY_DEFAULTS: Mapping[str, Any] = {"rule": "one_se", "Cs": 5}
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")
-_WALK: dict[str, Mapping[str, Any]] = {
+_NESTED_IF_GREEDY: dict[str, Mapping[str, Any]] = {
     "nested_if": {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"},
 }
 
 METHODS: dict[str, Method] = {
-    "gdm": _selector(_GDM, "group discovery machine", nested="support", **_WALK),
-    "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
+    "gdm": _selector(_GDM, "group discovery machine", nested="support", **_NESTED_IF_GREEDY),
+    "fgm": _selector(
+        _GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_NESTED_IF_GREEDY
+    ),
     "variance": _score("univariate:variance", "variance", False),
     "lgd": _score("neighbours:lgd", "local and global discriminative score", False),
     "laplacian": _score("graph:laplacian", "smoothness on a graph of the samples", False, signed=True, on_cluster="stores"),
@@ -116,7 +130,7 @@ METHODS: dict[str, Method] = {
             "n_candidates": None,
             "power": 1.0,
             "solution": "weights",
-        },  # else they may go by the number of features
+        },  # other values can depend on the number of features
         on_cluster="parts",
     ),
     "daf": Method(
@@ -159,13 +173,15 @@ METHODS: dict[str, Method] = {
     ),
 }
 
-# Methods for a quantitative trait: numbers instead of classes. Those that look at no labels are the same.
+# Methods for numeric targets. Methods that use no labels are the same as for classes.
 _GDR = DISCOVERY["regression"].removeprefix("coterie.")
 _MRMR = "baselines.relevance:MRMRRegressionSelector"
 _BY_RIDGE = {"criterion": "ridge_regression"}
 REGRESSION: dict[str, Method] = {
-    "gdm": _selector(_GDR, "group discovery machine", nested="support", **_WALK),
-    "fgm": _selector(_GDR, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
+    "gdm": _selector(_GDR, "group discovery machine", nested="support", **_NESTED_IF_GREEDY),
+    "fgm": _selector(
+        _GDR, "feature generating machine: no groups", {"correlation": None}, nested="support", **_NESTED_IF_GREEDY
+    ),
     **{name: method for name, method in METHODS.items() if not method.supervised},
     "correlation": _score("univariate:correlation", "absolute correlation with the target (as the F test)", True),
     "grm": METHODS["grm"]._replace(settings={"score_func": "correlation"}),
@@ -177,7 +193,7 @@ REGRESSION: dict[str, Method] = {
     "bif": METHODS["bif"]._replace(settings=_BY_RIDGE),
 }
 
-# What evaluates subsets in daf, sffs and bif, by name.
+# Criteria that evaluate feature subsets in daf, sffs and bif, by name.
 CRITERIA = {
     "knn": "coterie.probing.criteria.nearest:KNNCriterion",
     "linear_svm": "coterie.probing.criteria.svm:LinearSVMCriterion",
@@ -189,17 +205,17 @@ CRITERIA = {
     "reconstruction": "coterie.probing.criteria.unlabelled:ReconstructionCriterion",
 }
 
-# Those that are scores of single features.
+# Methods that are scores of single features.
 SCORES = {name: method for name, method in (METHODS | REGRESSION).items() if method.place.startswith("coterie.filters.")}
 
 
 def methods_for(task: str) -> dict[str, Method]:
-    """The methods for labels that are classes (``"classification"``) or numbers (``"regression"``), by name."""
+    """Return the methods for classes (``"classification"``) or numeric targets (``"regression"``), by name."""
     return REGRESSION if task == "regression" else METHODS
 
 
 def method_named(name: str, task: str = "classification") -> Method:
-    """The method of a name for a task; ``-`` and ``_`` are the same in it."""
+    """Return the method with a name for a task; ``-`` and ``_`` are equivalent in names."""
     key = name.strip().lower().replace("-", "_")
     known = methods_for(task)
     for one, method in known.items():
@@ -207,15 +223,15 @@ def method_named(name: str, task: str = "classification") -> Method:
             return method
     other = METHODS if task == "regression" else REGRESSION
     if key in {one.replace("-", "_") for one in other}:
-        needs, given = ("classes", "numbers") if task == "regression" else ("a numeric target", "classes")
+        required, given = ("classes", "numbers") if task == "regression" else ("a numeric target", "classes")
         raise ValueError(
-            f"The method {name!r} needs {needs}, but the labels are {given} (task {task}); the methods for these are "
+            f"The method {name!r} requires {required}, but the labels are {given} (task {task}). Methods for {given}: "
             f"{', '.join(known)}."
         )
-    raise ValueError(f"There is no method {name!r}; the methods are {', '.join(known)}.")
+    raise ValueError(f"Unknown method {name!r}. The methods are {', '.join(known)}.")
 
 
 def score_on_cluster(name: str, parameters: Mapping[str, Any] | None) -> str:
-    """What :attr:`Method.on_cluster` is for a score with some parameters."""
-    there = SCORES[name].on_cluster if name in SCORES else ""
-    return "stores" if there and (parameters or {}).get("neighborhood") == "samples" else there
+    """Return :attr:`Method.on_cluster` of a score with given parameters."""
+    place = SCORES[name].on_cluster if name in SCORES else ""
+    return "stores" if place and (parameters or {}).get("neighborhood") == "samples" else place

@@ -1,1 +1,1 @@
-"""Everything that is wrong with data or parameters, for every estimator: a right result or one clear ``ValueError``."""
+"""Wrong data and parameters for every estimator: a correct result or one clear ``ValueError``."""

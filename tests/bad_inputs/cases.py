@@ -1,7 +1,7 @@
-"""The table of bad inputs: what can be wrong with X, y, weights, folds and parameters.
+"""Table of bad inputs: mistakes in X, y, weights, folds and parameters.
 
-A case changes a good fit in one respect. ``fate`` says what has to come of it: an error, a result, or either, where it
-depends on the method which of the two is right.
+A case changes one thing in a valid fit. ``fate`` is the expected outcome: an error, a result, or either, if that depends on
+the method.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ N_SAMPLES, N_FEATURES = 40, 12
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit is given, and what is asked of the model afterwards."""
+    """Arguments of a fit, and the data for predictions afterwards."""
 
     X: Any
     y: Any
     sample_weight: Any = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    later: Any = Ellipsis  # what to predict and transform, if not X
+    later: Any = Ellipsis  # data to predict and transform, if not X
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is wrong."""
+    """One mistake."""
 
     name: str
     change: Callable[[Fit], Fit]
@@ -41,7 +41,7 @@ class Case:
 
 
 def good(*, regression: bool) -> Fit:
-    """Data that every estimator can be fitted to: dense, not negative, correlated, two classes or numbers."""
+    """Return data that every estimator can be fitted to: dense, nonnegative, correlated, two classes or numbers."""
     rng = np.random.default_rng(5)
     factors = rng.standard_normal((N_SAMPLES, 4))
     X = np.repeat(factors, N_FEATURES // 4, axis=1) + 0.5 * rng.standard_normal((N_SAMPLES, N_FEATURES))
@@ -50,22 +50,22 @@ def good(*, regression: bool) -> Fit:
 
 
 def _x(name: str, change: Callable[[np.ndarray], Any], fate: Fate = "either") -> Case:
-    """Another X."""
+    """Return a case with another X."""
     return Case(f"X: {name}", lambda fit: replace(fit, X=change(fit.X.copy())), fate)
 
 
 def _y(name: str, change: Callable[[np.ndarray], Any], fate: Fate = "either") -> Case:
-    """Another y."""
+    """Return a case with another y."""
     return Case(f"y: {name}", lambda fit: replace(fit, y=change(fit.y.copy())), fate)
 
 
 def _weight(name: str, change: Callable[[np.ndarray], Any], fate: Fate = "either") -> Case:
-    """Sample weights."""
+    """Return a case with sample weights."""
     return Case(f"weights: {name}", lambda fit: replace(fit, sample_weight=change(np.ones(N_SAMPLES))), fate)
 
 
 def _later(name: str, change: Callable[[np.ndarray], Any], fate: Fate = "error") -> Case:
-    """Another X after a good fit."""
+    """Return a case with another X after a valid fit."""
     return Case(f"later: {name}", lambda fit: replace(fit, later=change(fit.X.copy())), fate)
 
 
@@ -75,7 +75,7 @@ def _put(array: np.ndarray, where: Any, value: Any) -> np.ndarray:
 
 
 def _scales() -> Iterator[Case]:
-    """Scales that floating point can just carry, or cannot."""
+    """Scales at the limits of floating point."""
     for power in (-320, -308, -300, -200, -160, -100, -30, -12, 12, 30, 100, 150, 160, 200, 300, 307):
         factor = float(f"1e{power}")
         yield _x(f"times 1e{power}", lambda X, f=factor: X * f)
@@ -96,7 +96,7 @@ def _scales() -> Iterator[Case]:
 
 
 def _values() -> Iterator[Case]:
-    """Values that are none, and columns that say nothing."""
+    """Missing and infinite values, and constant columns."""
     for word in ("nan", "inf", "-inf"):
         yield _x(f"one {word}", lambda X, v=float(word): _put(X, (3, 2), v), "error")
         yield _x(f"all {word}", lambda X, v=float(word): X * 0 + v, "error")
@@ -129,7 +129,7 @@ def _shapes() -> Iterator[Case]:
     yield _x("one dimension", lambda X: X[:, 0], "error")
     yield _x("three dimensions", lambda X: X[:, :, np.newaxis], "error")
     yield _x("no dimension", lambda X: X[0, 0], "error")
-    yield _x("one sample too few", lambda X: X[:-1])  # what has no use for y does not look at it
+    yield _x("one sample too few", lambda X: X[:-1])  # unsupervised methods do not read y
     yield _x("one sample too many", lambda X: np.vstack([X, X[:1]]))
     yield _x("ragged rows", lambda X: [[1.0, 2.0], [3.0]], "error")
     yield _x("rows of text", lambda X: ["1 2", "3 4"], "error")
@@ -152,12 +152,12 @@ def _shapes() -> Iterator[Case]:
 
 
 def _balanced(y: np.ndarray) -> np.ndarray:
-    """Labels in turn, numbers as they are."""
+    """Return alternating labels, or numbers unchanged."""
     return np.resize([1, -1], len(y)) if y.dtype.kind == "i" else y
 
 
 def _types() -> Iterator[Case]:
-    """Types of values that can be used, and those that cannot."""
+    """Types of values that are accepted, and those that are not."""
     for kind in ("float32", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool", "float16", "longdouble", "object"):
         yield _x(f"of type {kind}", lambda X, k=kind: (X.mean() < X).astype(k), "result")
         yield _later(f"of type {kind}", lambda X, k=kind: (X.mean() < X).astype(k), "result")
@@ -218,7 +218,7 @@ def _put_object(X: np.ndarray, value: Any) -> np.ndarray:
 
 
 def _sparse() -> Iterator[Case]:
-    """Sparse formats, and structures that are broken."""
+    """Sparse formats, and invalid structures."""
 
     def small(X: np.ndarray) -> sparse.csc_array:
         return sparse.csc_array(np.where(X.mean() < X, X, 0.0))
@@ -354,7 +354,7 @@ DATA: list[Case] = [
     *_values(), *_shapes(), *_types(), *_sparse(), *_targets(), *_scales(),
 ]  # fmt: skip
 
-# What a parameter may be given that makes no sense, or stretches it. A rule of the estimator says which.
+# Values of parameters that are wrong or extreme, depending on the rule of the estimator.
 WRONG: dict[str, Any] = {
     "None": None, "a word": "nonsense", "'false'": "false", "'1'": "1", "True": True, "False": False, "0": 0, "-1": -1,
     "2.5": 2.5, "NaN": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "1e-309": 1e-309, "1e-300": 1e-300,
@@ -363,12 +363,12 @@ WRONG: dict[str, Any] = {
     "a pair out of range": [([0, 1], [10_000])], "a pair of words": [("a", "b")], "an empty pair": [([], [])],
     "a dictionary": {"a": 1}, "bytes": b"x", "a NumPy word": np.str_("nonsense"), "a NumPy NaN": np.float32("nan"),
 }  # fmt: skip
-# Parameters that only make the same work longer, or say where to write. (Without n_probes, DAF makes 1000 probes.)
+# Parameters that only change the running time or the place of a file. (Without n_probes, DAF makes 1000 probes.)
 _LONGER = {"max_iter", "max_rounds", "verbose", "n_jobs", "checkpoint", "max_seconds", "n_probes", "max_probe_size"}
 
 
 def of_parameters(estimator: BaseEstimator) -> list[Case]:
-    """Wrong values of each of an estimator's parameters."""
+    """Return cases with wrong values for each parameter of an estimator."""
     return [
         Case(f"{parameter}: {name}", lambda fit, p=parameter, v=value: replace(fit, parameters={p: v}))
         for parameter in estimator.get_params(deep=False)

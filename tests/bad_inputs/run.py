@@ -1,7 +1,7 @@
-"""Runs the table of bad inputs in processes of their own, with a limit of time: ``python -m tests.bad_inputs.run``.
+"""Runs the table of bad inputs in separate processes with a time limit: ``python -m tests.bad_inputs.run``.
 
-Every case ends in a result, in one clear ``ValueError`` ("refused"), or in a fault: another exception, a warning of NumPy's
-that tells the user nothing, a result that is not finite, more than 30 s, a crash.
+The outcome of a case is a result, one clear ``ValueError`` ("refused"), or a fault: another exception, a warning of NumPy, a
+result that is not finite, a time over 30 s, or a crash.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from coterie.methods import SCORES
 from tests.bad_inputs.cases import DATA, Case, Fit, good, of_parameters
 
 SECONDS = 30.0
-# Selectors, which are no regressors to scikit-learn, for a numeric target.
+# Selectors for a numeric target, which are not regressors for scikit-learn.
 NUMBERS = ("mrmr, numbers", "lasso", "grm, numbers", "daf, numbers", "bif, numbers", "filter, correlation")
-# Cases in which scikit-learn's own checks, the same for all estimators, raise a clear TypeError (its check_estimator asks for
-# the first two), and a function of the user's that fails by itself.
+# Cases in which the checks of scikit-learn raise a clear TypeError (its check_estimator requires the first two), and callables
+# that fail when they are called.
 _TYPE_ERRORS = {"X: a dictionary", "X: an object", "X: np.matrix", "later: an object", "y: bytes", "y: sparse"} | {
     "representative: a type",
     "scoring: a type",
@@ -41,13 +41,13 @@ _TYPE_ERRORS = {"X: a dictionary", "X: an object", "X: np.matrix", "later: an ob
 
 
 def _own_measure(columns, others, sample_weight=None):
-    """Agreement of signs about the mean: whatever the scale."""
+    """Agreement of signs about the mean, which does not depend on scale."""
     weight = np.ones(len(columns)) if sample_weight is None else sample_weight
     own, other = (np.where(values > np.average(values, axis=0, weights=weight), 1.0, -1.0) for values in (columns, others))
     return (own * (weight / weight.sum())[:, None]).T @ other
 
 
-# Every estimator, small, and every mode of it that computes something else.
+# Every estimator with small settings, and its modes that compute something else.
 ESTIMATORS: dict[str, BaseEstimator] = {
     "classifier": coterie.GroupDiscoveryClassifier(3),
     "classifier, groups predict": coterie.GroupDiscoveryClassifier(3, predict_with="groups", standardize=True),
@@ -65,7 +65,7 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "one class, validated": coterie.GroupDiscoveryOneClassCV(
         4, Cs=3, cv=2, predict_with=["support", "groups"], standardize=False, random_state=0
     ),
-    "groups": coterie.CorrelationGroups(remainder="refuse"),  # else text and dates are no mistake
+    "groups": coterie.CorrelationGroups(remainder="refuse"),  # otherwise text and dates are not mistakes
     "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance", remainder="refuse"),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
@@ -102,7 +102,7 @@ ESTIMATORS: dict[str, BaseEstimator] = {
 
 
 def cases_of(name: str) -> dict[str, Case]:
-    """All cases of an estimator by name."""
+    """Return all cases of an estimator by name."""
     estimator = ESTIMATORS[name]
     weighted = "sample_weight" in inspect.signature(estimator.fit).parameters
     data = [case for case in DATA if weighted or not case.name.startswith("weights:")]
@@ -110,12 +110,12 @@ def cases_of(name: str) -> dict[str, Case]:
 
 
 def outcome(name: str, case: Case) -> str:
-    """What comes of a case: "result", "refused", or "FAULT" and which."""
+    """Return the outcome of a case: "result", "refused", or "FAULT" with a description."""
     estimator = clone(ESTIMATORS[name])
     before = good(regression=is_regressor(estimator) or name in NUMBERS)
     fit = case.change(before)
     fate = case.fate if not (case.name.startswith("X: negative")) else "either"
-    # In a folder of its own: a word may be the path of a checkpoint.
+    # In a separate folder, because a string may be the path of a checkpoint.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -137,7 +137,7 @@ def outcome(name: str, case: Case) -> str:
 
 
 def _fit_and_use(estimator: BaseEstimator, fit: Fit) -> str | None:
-    """Fit and use a model; what is wrong with the result, or None."""
+    """Fit and use a model; return the fault of the result, or None."""
     estimator.set_params(**fit.parameters)
     weights = {} if fit.sample_weight is None else {"sample_weight": fit.sample_weight}
     estimator.fit(fit.X, fit.y, **weights)
@@ -161,7 +161,7 @@ def _fit_and_use(estimator: BaseEstimator, fit: Fit) -> str | None:
 
 
 def _unclear(error: Exception, case: str) -> str | None:
-    """Why an error is none that a user could understand; None if it is."""
+    """Return the reason why an error is unclear to users, or None."""
     text = str(error)
     if isinstance(error, (NotFittedError, np.linalg.LinAlgError, UnicodeError)):
         return f"{type(error).__name__}: {text}"
@@ -176,7 +176,7 @@ def _unclear(error: Exception, case: str) -> str | None:
         "math domain",
         ":class:",
     )
-    if "NumPy" not in case:  # scikit-learn's own checks show what they were given
+    if "NumPy" not in case:  # the checks of scikit-learn show the value itself
         foreign += ("np.int64(", "np.float64(", "np.str_(", "np.True_")
     if not text.strip() or any(word in text for word in foreign):
         return f"unclear: {text}"
@@ -190,7 +190,7 @@ def _worker(pipe: Any) -> None:
 
 
 class _Worker:
-    """A process that can be killed and made anew."""
+    """A process that can be killed and restarted."""
 
     def __init__(self) -> None:
         self._start()
@@ -201,11 +201,11 @@ class _Worker:
         self._process = context.Process(target=_worker, args=(other,), daemon=True)
         self._process.start()
         other.close()
-        self._pipe.send(("filter, variance", "X: read-only"))  # imports do not count
+        self._pipe.send(("filter, variance", "X: read-only"))  # imports do not count towards the time
         self._pipe.recv()
 
     def outcome(self, name: str, case: str, seconds: float) -> str:
-        """What comes of a case, within some seconds."""
+        """Return the outcome of a case within a time limit."""
         self._pipe.send((name, case))
         try:
             if self._pipe.poll(seconds):
@@ -225,7 +225,7 @@ class _Worker:
 
 
 def run(names: list[str], seconds: float = SECONDS, part: str = "") -> Iterator[tuple[str, str, str]]:
-    """The outcomes of all cases of some estimators: name, case, outcome."""
+    """Yield the outcomes of all cases of some estimators: name, case, outcome."""
     worker = _Worker()
     try:
         for name in names:

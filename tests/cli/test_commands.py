@@ -94,19 +94,19 @@ def test_convert_and_check(shell, svm):
     result = shell("convert", svm, "data.store", "--memory", "64M")
     assert "60 samples, 40 features" in result.stdout
     assert "[convert]" in result.stderr
-    assert shell.json("info", "data.store", "--check")["checksums"] == "right"
+    assert shell.json("info", "data.store", "--check")["checksums"] == "correct"
     assert shell.json("info", "data.store")["format"] == "store"
     assert "--overwrite" in shell.error("convert", svm, "data.store")
     assert shell.json("convert", svm, "data.store", "--overwrite")["features"] == 40
     first = shell.json("discover", "--fast", svm, "-o", "a", "--n-features-to-select", "4")
     second = shell.json("discover", "--fast", "data.store", "-o", "b", "--n-features-to-select", "4")
     assert first["groups"] == second["groups"]
-    assert "is no size" in shell.error("convert", svm, "x.store", "--memory", "lots")
+    assert "is not a size of memory" in shell.error("convert", svm, "x.store", "--memory", "lots")
 
 
 @pytest.mark.parametrize("text", ["", "G", "1X", "-1G", "nan", "inf"])
 def test_sizes(text):
-    with pytest.raises(ValueError, match="write 500M or 4G"):
+    with pytest.raises(ValueError, match="such as 500M or 4G"):
         read_size(text)
 
 
@@ -150,12 +150,12 @@ def test_help_does_not_import_the_heavy_libraries():
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (OSError(5, "Input/output error", "x.csv"), "coterie: x.csv: Input/output error"),
+        (OSError(5, "Input/output error", "x.csv"), "coterie: x.csv: Input/output error."),
         (
             OSError(24, "Too many open files"),
-            "process of the system: Too many open files; raise the limit (ulimit -n)",
+            "System error: Too many open files. Raise the limit (ulimit -n).",
         ),
-        (OSError(24, "Too many open files", "x.csv"), "coterie: x.csv: Too many open files; raise the limit (ulimit -n)"),
+        (OSError(24, "Too many open files", "x.csv"), "coterie: x.csv: Too many open files. Raise the limit (ulimit -n)."),
         (OSError("x.csv is damaged."), "coterie: x.csv is damaged."),
     ],
 )
@@ -166,4 +166,6 @@ def test_errors_of_the_system_have_no_numbers(error, words, capsys):
 
 def test_an_archive_that_is_none(shell):
     (shell.folder / "a.npz").write_text("1,2")
-    assert shell.error("info", "a.npz", "--format", "npz").startswith("coterie: a.npz: it is damaged or no .npz file")
+    assert shell.error("info", "a.npz", "--format", "npz").startswith(
+        "coterie: a.npz: The file is damaged or not an .npz file"
+    )

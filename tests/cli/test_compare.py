@@ -75,8 +75,8 @@ def test_json_resume_and_overwrite(shell, table, inline):
     assert refusal.endswith("start anew with --overwrite.")
     other = shell.json(*command, "--cv", "3", "--overwrite")
     assert len(other["rows"]) == 6
-    assert "no method" in shell.error(*command, "-M", "gdn", "--overwrite")
-    assert "larger than the number of samples (60)" in shell.error(*command, "--cv", "300", "--overwrite")
+    assert "Unknown method" in shell.error(*command, "-M", "gdn", "--overwrite")
+    assert "more than the 60 samples" in shell.error(*command, "--cv", "300", "--overwrite")
     assert shell.json(*command, "--cv", "3")["rows"] == other["rows"]  # a slip costs nothing
 
 
@@ -104,20 +104,23 @@ def test_parameters_of_methods(shell, table, inline):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--methods", "gdn"], "no method 'gdn'"),
+        (["--methods", "gdn"], "Unknown method 'gdn'"),
         (["--methods", "gdm,gdm"], "'gdm' twice"),
-        (["--set", "C=1"], "write method.name=value"),
+        (["--set", "C=1"], "must have the form method.name=value"),
         (["--set", "oscar.alpha=1"], "with one of the methods compared"),
-        (["--methods", "daf", "--set", "daf.criterion.C=1"], "daf has no such parameter; knn has n_neighbors"),
+        (
+            ["--methods", "daf", "--set", "daf.criterion.C=1"],
+            "daf with criterion knn has no such parameter. Its parameters are n_neighbors",
+        ),
         (["--methods", "daf", "--set", "daf.criterion.C=1", "--set", "daf.criterion=x"], "daf has no criterion 'x'"),
-        (["--set", "gdm.criterion.C=1"], "gdm has no such parameter; it has"),
-        (["--set", "gdm.c=1"], "gdm has no such parameter; it has"),
+        (["--set", "gdm.criterion.C=1"], "gdm has no such parameter. Its parameters are"),
+        (["--set", "gdm.c=1"], "gdm has no such parameter. Its parameters are"),
         (["--set", "gdm.n_features_to_select=1"], "no such parameter"),
-        (["--n-features", "two"], "--n-features 'two' must be whole numbers"),
-        (["--n-features", "20"], "n_features has 20, but X has 12"),
-        (["--memory-limit", "much"], "'much' is no size"),
+        (["--n-features", "two"], "--n-features two must be whole numbers"),
+        (["--n-features", "20"], "--n-features has 20, but X has 12"),
+        (["--memory-limit", "much"], "'much' is not a size of memory"),
         (["--classifier", "svm"], "must be one of linear_svm, knn"),
-        (["--cv", "1"], "cv=1 must be"),
+        (["--cv", "1"], "--cv 1 must be"),
         (["-o", "genes.csv"], "is a file"),
         (["-o", "a/b"], "no folder a"),
     ],
@@ -145,7 +148,7 @@ def test_methods_are_listed(shell):
     assert "step=" not in text.split("svm-rfe")[1].split("l1-svm")[0]
 
 
-def test_failures_are_told(shell, tmp_path, inline):
+def test_failures_are_reported(shell, tmp_path, inline):
     X, _ = grouped_matrix(np.random.default_rng(0), n_features=6)
     np.savez(tmp_path / "three.npz", X=X, y=np.tile([0, 1, 2], 20))
     text = shell("compare", "three.npz", "-M", "oscar", "-n", "2", "--cv", "2").stdout
@@ -164,7 +167,7 @@ def test_a_signal_keeps_what_is_done(shell, table, monkeypatch, listening, numbe
 
     monkeypatch.setattr(run, "Schedule", Stopped)
     command = ["compare", "genes.csv", "-l", "diagnosis", "-M", "fisher", "-n", "2,3", "--cv", "2"]
-    assert "the same command goes on from here" in shell(*command, code=code).stderr
+    assert "Run it again to continue" in shell(*command, code=code).stderr
     assert len(read(shell.folder / "genes-comparison" / "comparison.csv")) == 2
     monkeypatch.setattr(run, "Schedule", Inline)
     shell(*command)

@@ -62,10 +62,10 @@ QUICK = ("--max-features-to-select", "6", "--n-pairs", "3", "--n-permutations", 
 
 
 def test_validated_by_default(shell, svm):
-    """The number of features and C are chosen, and what is said of them holds for samples that were not seen."""
+    """The number of features and C are chosen, and the scores are those of held-out samples."""
     result = shell("discover", svm, *QUICK, "--predict-with", "support")
     assert "accuracy" in result.stdout
-    assert "groups" in result.stdout.split("accuracy", 1)[1]  # what is said of them after the score
+    assert "groups" in result.stdout.split("accuracy", 1)[1]  # the judgement after the score
     assert "confidence" in result.stdout
     content = read_result(shell.folder / "data-groups")
     assert content["estimator"] == "GroupDiscoveryClassifierCV"
@@ -88,7 +88,7 @@ def test_validated_by_default(shell, svm):
     assert len(shell.json("predict", "data-groups", svm)["predictions"]) == 60
 
 
-def test_what_is_said_is_obeyed(shell, svm):
+def test_given_options_are_used(shell, svm):
     options = ("--n-features-to-select", "4", "--C", "0.1", "--task", "regression", "--predict-with", "support,groups")
     content = shell.json("discover", svm, *options, "--n-pairs", "0", "--random-state", "0", "--no-standardize", "--cv", "3")
     assert content["estimator"] == "GroupDiscoveryRegressorCV"
@@ -117,14 +117,14 @@ def test_other_ways_to_say_how_many(shell, svm):
     assert content["parameters"]["reuse_features"] is True  # the default of the estimator, not that of the others
 
 
-def test_no_signal_is_said(shell):
+def test_a_warning_without_signal(shell):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 200)), np.arange(60) % 2
     dump_svmlight_file(X, y, "noise.svm", zero_based=False)
     options = ("--max-features-to-select", "5", "--n-pairs", "4", "--n-permutations", "1", "--C", "1", "--random-state", "0")
     result = shell("discover", "noise.svm", *options)
     assert "do not predict clearly better than a constant" in result.stdout
-    assert "no better than a constant prediction" in result.stderr
+    assert "better than a constant prediction" in result.stderr
 
 
 def test_what_makes_a_result_doubtful(shell, rng):
@@ -139,14 +139,14 @@ def test_what_makes_a_result_doubtful(shell, rng):
 
 def test_fast_says_what_it_is(shell, svm):
     result = shell("discover", "--fast", svm, "--n-features-to-select", "3")
-    assert "Figures of the training data alone" in result.stdout
+    assert "Scores are from the training data only" in result.stdout
     content = read_result(shell.folder / "data-groups")
     assert content["held_out"] is None
     assert content["confidence"] is None
     assert "figures of the training data alone" in (shell.folder / "data-groups" / "report.html").read_text()
 
 
-def test_the_report_knows_the_image_and_the_command(shell, svm):
+def test_the_report_has_the_image_and_the_command(shell, svm):
     options = ("--fast", svm, "--n-features-to-select", "3", "--overwrite")
     n_features = shell.json("discover", *options)["data"]["features"]
     content = shell.json("discover", *options, "--image-shape", f"1,{n_features}")
@@ -157,7 +157,7 @@ def test_the_report_knows_the_image_and_the_command(shell, svm):
     assert len(content["data"]["fingerprint"]) == 16
     error = shell.error("discover", *options, "--image-shape", f"2,{n_features}")
     assert error == f"coterie: An image of 2 x {n_features} has {2 * n_features} pixels, but X has {n_features} features."
-    assert "rows and columns with a comma between" in shell.error("discover", *options, "--image-shape", "8")
+    assert "rows and columns separated by a comma" in shell.error("discover", *options, "--image-shape", "8")
 
 
 def test_quiet_says_nothing_but_the_result(shell, svm):
@@ -232,11 +232,13 @@ def test_one_class_is_validated_where_outliers_are_known(shell, rng):
     assert content["confidence"]["n_permutations"] == 0
     for labels in (np.repeat([1, 0], [60, 30]), np.repeat([1, -1], [88, 2])):
         dump_svmlight_file(X, labels, "data.svm", zero_based=False)
-        assert "validation, which there is none of with --fast or auto, or without labels" in shell.error(
+        assert "only applies to validation, which --fast and --n-features-to-select auto skip. Validation with" in shell.error(
             "discover", "data.svm", "--overwrite", *options
         )
         words = ("--task", "one-class", "--n-pairs", "0", "--overwrite")
-        assert "needs labels 1 and -1" in shell.error("discover", "data.svm", *words, "--n-features-to-select", "cv")
+        assert "requires labels 1 and -1, with at least" in shell.error(
+            "discover", "data.svm", *words, "--n-features-to-select", "cv"
+        )
         content = shell.json("discover", "data.svm", *words, "--n-features-to-select", "2")
         assert content["estimator"] == "GroupDiscoveryOneClass"
         assert content["held_out"] is None
@@ -252,7 +254,7 @@ def test_whole_numbers_that_hardly_repeat_are_targets():
     assert task_of(np.array([True, False])) == "classification"
 
 
-def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
+def test_only_results_are_replaced_and_only_with_overwrite(shell, svm):
     options = ("--n-features-to-select", "3", "--quiet")
     shell("discover", "--fast", svm, "-o", "out", *options)
     assert "out exists. Choose another name, or replace it with --overwrite" in shell.error(
@@ -277,12 +279,12 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
         (["--n-permutations", "some"], "--n-permutations some must be a whole number of at least 0"),
         (
             ["--fast", "--rule", "best"],
-            "--rule belongs to the validation, which there is none of with --fast or auto; leave it",
+            "--rule only applies to validation, which --fast and --n-features-to-select auto skip. Omit it, or allow",
         ),
-        (["--fast", "--n-features-to-select", "cv"], "--n-features-to-select cv does not go with --fast; give a number"),
-        (["--n-features-to-select", "all"], "--n-features-to-select all must be a number, a fraction, auto or cv."),
+        (["--fast", "--n-features-to-select", "cv"], "--n-features-to-select cv requires validation, which --fast skips"),
+        (["--n-features-to-select", "all"], "--n-features-to-select all must be a whole number, a fraction, 'auto' or 'cv'."),
         (["--task", "numbers"], "--task numbers must be one of auto, classification, regression, one-class."),
-        (["--task", "regression", "--class-weight", "balanced"], "--class-weight has no meaning for --task regression; leave"),
+        (["--task", "regression", "--class-weight", "balanced"], "--class-weight cannot be used with --task regression. Omit"),
     ],
 )
 def test_errors_name_options_and_not_parameters(shell, svm, words, message):
@@ -293,22 +295,22 @@ def test_errors_name_options_and_not_parameters(shell, svm, words, message):
     ("words", "message"),
     [
         (["missing.svm"], "missing.svm"),
-        (["data.svm", "--C", "abc"], "C='abc' must be a number of at least 1e-20"),
+        (["data.svm", "--C", "abc"], "--C abc must be a number of at least 1e-20"),
         (["data.svm", "--task", "clustering"], "must be one of auto, classification"),
         (
             ["data.svm", "--task", "regression", "--class-weight", "balanced"],
-            "--class-weight has no meaning for --task regression",
+            "--class-weight cannot be used with --task regression",
         ),
-        (["data.svm", "--task", "one-class", "--n-features-to-select", "cv"], "cv does not go with --fast"),
-        (["data.svm", "--max-features-to-select", "9"], "--max-features-to-select belongs to the validation"),
-        (["data.svm", "--class-weight", "{1: 2"], "looks like JSON, but is not"),
+        (["data.svm", "--task", "one-class", "--n-features-to-select", "cv"], "cv requires validation, which --fast skips"),
+        (["data.svm", "--max-features-to-select", "9"], "--max-features-to-select only applies to validation"),
+        (["data.svm", "--class-weight", "{1: 2"], "is not valid JSON"),
         (["data.svm", "--correlation", "kendall"], "must be one of 'pearson', 'spearman', 'su', None"),
         (["data.svm", "--fixed-features", "gene7"], "names, but X has none"),
         (["data.svm", "--fixed-features", "@nothing.txt"], "nothing.txt"),
         (["data.svm", "--format", "xml"], "must be one of"),
         (["data.svm", "--read", "x"], "must have the form name=value"),
         (["data.svm", "--read", "x=1"], "x"),
-        (["data.svm", "--xyzzy"], "No such option: --xyzzy. See: coterie discover --help"),
+        (["data.svm", "--xyzzy"], "No such option: --xyzzy. See: coterie discover --help-all"),
         (["one.svm"], "one class only"),
         (["constant.svm"], "All features of X are constant"),
         (["empty.svm"], "empty.svm"),
@@ -330,7 +332,7 @@ def test_errors_are_one_line_and_leave_nothing(shell, svm, words, message):
 def test_debug_shows_the_traceback(shell, svm):
     result = shell("discover", "--fast", svm, "--C", "abc", "--debug", code=2)
     assert "Traceback" in result.stderr
-    assert result.stderr.strip().splitlines()[-1].startswith("coterie: C='abc'")
+    assert result.stderr.strip().splitlines()[-1].startswith("coterie: --C abc must be")
 
 
 def test_warnings_are_notes_and_are_kept(shell, svm):
@@ -404,7 +406,7 @@ def test_info_about_results_models_and_data(shell, svm):
     assert "60" in shell("info", svm).stdout
     (shell.folder / "out" / "result.json").write_text("{")
     assert "result.json is damaged" in shell.error("info", "out")
-    assert "There is no file or folder" in shell.error("info", "nothing")
+    assert "File or folder nothing not found" in shell.error("info", "nothing")
 
 
 def test_names_of_folders():

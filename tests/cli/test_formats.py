@@ -31,16 +31,16 @@ OPTIONS = ("--n-features-to-select", "5", "--label", "diagnosis")
 
 def test_the_help_names_every_format_and_its_labels():
     label = get_type_hints(DataOptions, include_extras=True)["label"]
-    said = [option.__metadata__[0].help for option in (DataPath, label)]
-    assert said[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
+    texts = [option.__metadata__[0].help for option in (DataPath, label)]
+    assert texts[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
     for entry in FORMATS.values():
-        assert entry.words in said[0]
-        assert not entry.labels or f"{entry.labels} (" in said[1]
+        assert entry.description in texts[0]
+        assert not entry.labels or f"{entry.labels} (" in texts[1]
 
 
 def test_names_come_along_as_they_are(shell, table):
     result = shell("discover", "--fast", "genes.csv", "-o", "out", *OPTIONS)
-    assert "[red]gene " in result.stdout  # shown, not obeyed
+    assert "[red]gene " in result.stdout  # shown as text, not as markup
     with (shell.folder / "out" / "groups.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert all(row["name"] == NAMES[int(row["feature"])] for row in rows)
@@ -83,11 +83,11 @@ def test_wrong_labels_and_names(shell, table):
     assert "diagnose" in shell.error("discover", "--fast", "genes.csv", "--label", "diagnose")
     assert "state the column of the labels (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
-    assert "has no labels; say where they are" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
+    assert "has no labels. Name them with --label" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
 
 
 def test_predictions_go_by_name(shell, table):
-    """Another order, other columns, only what is read: the same predictions; what is missing is named."""
+    """Another order, other columns, or only the columns used give the same predictions; missing columns are named."""
     content = shell.json("discover", "genes.csv", "-o", "out", *OPTIONS, "--n-pairs", "0", "--cv", "2", "--Cs", "1")
     expected = shell.json("predict", "out", "genes.csv", "--label", "diagnosis")
     columns = [f"probability {label}" for label in sorted(set(table["diagnosis"]))]
@@ -179,18 +179,18 @@ def test_plink_with_covariates(shell, rng):
     assert "p_value" in (shell.folder / "out" / "groups.csv").read_text().splitlines()[0].split(",")
     assert shell.json("predict", "out", "g.bed", *files)["score"] > 0.9
     result = shell("predict", "out", "g.bed", code=2)
-    assert "fitted with covariates (AGE); give those of these samples with --covar" in result.stderr
+    assert "fitted with covariates (AGE). Pass those of the new samples with --covar" in result.stderr
     shell.json("discover", "g.bed", *files, *size, "--no-association", "-o", "without")
     assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text()
     for options, message in [
         ((*files[:-1], "PC1"), "covariate 'PC1' not found. The file has BMI, AGE"),
-        (("--covar-name", "AGE"), "say which file with --covar"),
+        (("--covar-name", "AGE"), "Name the file with --covar"),
         ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
         ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
-        ((*files, "--task", "one-class"), "--covar has no meaning for --task one-class; leave it out."),
+        ((*files, "--task", "one-class"), "--covar cannot be used with --task one-class. Leave out the covariates."),
     ]:
         assert message in shell("discover", "g.bed", *options, "--fast", "-o", "bad", code=2).stderr
-    assert "--covar has no meaning for this command" in shell("rank", "g.bed", *files, code=2).stderr
+    assert "--covar: this command does not adjust for covariates" in shell("rank", "g.bed", *files, code=2).stderr
 
 
 def test_the_default_is_the_estimators_for_more_features(shell, rng):

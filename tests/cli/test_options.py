@@ -1,4 +1,4 @@
-"""Bundles of options: what commands share is written once."""
+"""Bundles of options that commands share."""
 
 import inspect
 import re
@@ -50,7 +50,7 @@ def test_every_command_on_data_has_the_options_of_data(command):
 
 def test_discover_has_the_defaults_of_the_functions_it_calls():
     options = {option.name: option for option in typer.main.get_command(app).commands["discover"].params}
-    for name, default in (("fast", False), ("n_pairs", 25), ("n_permutations", 5)):
+    for name, default in (("n_pairs", 25), ("n_permutations", 5)):
         assert f"default: {default}]" in options[name].help
         assert options[name].rich_help_panel == "Validation"
     assert options["n_pairs"].help.startswith("Number of half-sample pairs used for confidences; 0 for none. ")
@@ -69,7 +69,7 @@ class MoreDataOptions(DataOptions):
 
 @pytest.mark.parametrize("command", COMMANDS, ids=name_of)
 def test_a_field_of_the_output_is_an_option_of_every_command(command, monkeypatch):
-    monkeypatch.setitem(command.__globals__, "Output", Louder)
+    monkeypatch.setitem(command.__globals__, "Console", Louder)
     assert inspect.signature(with_single_options(command)).parameters["loud"].default is False
 
 
@@ -83,7 +83,7 @@ def test_a_field_of_the_data_is_an_option_of_every_command_on_data(command, monk
 def test_unknown_options_are_one_line(shell, command):
     line = shell.error(command.__name__, "--xyzzy")
     assert "No such option: --xyzzy" in line
-    assert line.endswith(f"See: coterie {command.__name__} --help")
+    assert line.endswith(f"See: coterie {command.__name__} --help-all")
 
 
 @dataclass
@@ -166,10 +166,10 @@ def test_two_options_of_one_name_are_refused():
 
 
 def test_the_working_state_of_the_output_is_no_option():
-    assert [field.name for field in fields(Console) if field.init] == ["quiet", "json", "debug"]
+    assert [field.name for field in fields(Console) if field.init] == ["quiet", "json", "debug", "help_all"]
     assert Console().warnings is not Console().warnings
 
 
 @pytest.mark.parametrize("name", ["label", "format"])
 def test_reader_options_that_are_options_already(shell, svm, name):
-    assert f"--read {name}: there is an option --{name} for that" in shell.error("info", svm, "--read", f"{name}=x")
+    assert f"--read {name}: use the option --{name} instead" in shell.error("info", svm, "--read", f"{name}=x")

@@ -1,4 +1,4 @@
-"""What commands write: refused before the work if it cannot be, named if the disk is full, harmless to terminals."""
+"""Output files: errors before the work if they cannot be written, full disks, and control characters."""
 
 import csv
 import io
@@ -155,7 +155,7 @@ def test_a_full_standard_output(shell, svm, model):
                 [sys.executable, "-m", "coterie", *words, "--quiet"],
                 stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=shell.folder,
             )  # fmt: skip
-        assert (done.returncode, done.stderr) == (2, "coterie: standard output: No space left on device\n")
+        assert (done.returncode, done.stderr) == (2, "coterie: standard output: No space left on device.\n")
 
 
 # Terminals -------------------------------------------------------------------------------------

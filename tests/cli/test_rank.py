@@ -18,12 +18,12 @@ from coterie.probing import SVMCriterion
 
 
 def name_score(X, y=None, *, factor=1.0):
-    """A score that knows the answer."""
+    """A score with known values."""
     return factor * np.arange(X.shape[1], dtype=float)
 
 
 class Stoppable(BaseEstimator):
-    """A selector that a signal ends, with what it has."""
+    """A selector that a signal ends and that keeps its ranking so far."""
 
     def __init__(self, number=signal.SIGTERM, keep=True):
         self.number = number
@@ -57,7 +57,7 @@ def test_options_of_a_named_score(shell, svm):
         [scores[row["feature"]] for row in content["ranking"]]
     )
     wrong = shell("rank", svm, "--method", "grm", "--set", "score_parameters.clusters=7", code=2)
-    assert "does not take" in wrong.stderr
+    assert "is not a parameter of fisher_score" in wrong.stderr
 
 
 @pytest.mark.parametrize("method", known_methods())
@@ -74,7 +74,7 @@ def test_every_method_ranks(shell, svm, method):
     assert sorted(int(row["feature"]) for row in rows) == list(range(40))
     assert [int(row["feature"]) for row in rows[:5]] == [row["feature"] for row in content["ranking"]]
     table = shell("rank", svm, "--method", method, *settings.get(method, []))
-    assert f"Features by {known_methods()[method].words}" in table.stdout
+    assert f"Features by {known_methods()[method].description}" in table.stdout
 
 
 def test_scores_and_order(shell, svm, with_own_methods):
@@ -103,8 +103,10 @@ def test_a_signal_keeps_the_ranking_so_far(shell, svm, with_own_methods, listeni
 
 
 def test_bad_input(shell, svm, with_own_methods):
-    assert "--method 'magic' must be one of" in shell.error("rank", svm, "--method", "magic")
-    assert "names has no such parameter; it has factor" in shell.error("rank", svm, "--method", "names", "--set", "x=3")
+    assert "--method magic must be one of" in shell.error("rank", svm, "--method", "magic")
+    assert "names has no such parameter. Its parameters are factor" in shell.error(
+        "rank", svm, "--method", "names", "--set", "x=3"
+    )
     assert "name=value" in shell.error("rank", svm, "--method", "names", "--set", "x")
     assert "There is no folder" in shell.error("rank", svm, "--method", "names", "-o", "no/r.csv")
 
@@ -124,7 +126,9 @@ def test_parameters_of_the_criterion(shell, svm):
     expected = BestIndividualSelector(SVMCriterion(10, kernel="poly")).fit(dataset.source, dataset.y)
     found = shell.json("rank", svm, "--method", "bif", *kernel, "--top", 40)["ranking"]
     assert [row["feature"] for row in found] == np.argsort(expected.ranking_).tolist()
-    assert "knn has n_neighbors" in shell.error("rank", svm, "--method", "bif", "--set", "criterion.C=1")
+    assert "bif with criterion knn has no such parameter. Its parameters are n_neighbors" in shell.error(
+        "rank", svm, "--method", "bif", "--set", "criterion.C=1"
+    )
     assert "no criterion 'magic'" in shell.error(
         "rank", svm, "--method", "bif", "--set", "criterion=magic", "--set", "criterion.C=1"
     )
@@ -141,10 +145,10 @@ def test_criteria_without_labels(shell):
     assert "has no labels" in shell.error(*common, "--method", "bif")
 
 
-def test_labels_are_asked_for(svm, monkeypatch):
+def test_labels_are_required(svm, monkeypatch):
     dataset = open_features(svm, label=False)
     method = Method("tests.cli.test_rank:name_score", "names", True)
-    with pytest.raises(ValueError, match="has no labels, which this method needs"):
+    with pytest.raises(ValueError, match="has no labels, but this method requires labels"):
         rank.rank_features(method, {}, dataset, svm, rank.Console(), 5)
 
 

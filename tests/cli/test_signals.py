@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGKILL: what is there is whole."""
+"""Ctrl-C, SIGTERM and SIGKILL: every file that exists is complete."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ from coterie import load
 from coterie.interruption import Terminated, stop_requested, stopping_gracefully, terminating_cleanly
 from coterie.report import read_result
 from tests.cli.conftest import listen_to_signals
-from tests.cli.nursery import Nursery
+from tests.cli.process_starter import ProcessStarter
 
 
 @pytest.fixture
@@ -96,20 +96,20 @@ def kill_at_random(folder, times, seed):
         "--quiet",
     )
     results = halfway = 0
-    with Nursery(folder) as nursery:
-        assert nursery.run(*command)[0] == 0
-        code, whole = nursery.run(*command)
+    with ProcessStarter(folder) as starter:
+        assert starter.run(*command)[0] == 0
+        code, whole = starter.run(*command)
         assert code == 0
         expected, model = read_result(folder / "out")["groups"], load(folder / "out" / "model.coterie")
         for attempt in range(times):
             fresh = attempt % 2 == 0  # in turn: where nothing is, and where an old result is
             if fresh:
                 shutil.rmtree(folder / "out")
-            process = nursery.started(*command)
+            process = starter.started(*command)
             # Most kills near the end, where the writing is.
             time.sleep(whole * moments.choice([1.2 * moments.random(), 0.6 + 0.5 * moments.random()]))
             os.kill(process, signal.SIGKILL)
-            nursery.ended()
+            starter.ended()
             halfway += any(path.name.endswith(".partial") for path in folder.iterdir())
             assert fresh or (folder / "out").is_dir()  # the old one or the new one, never none
             if (folder / "out").exists():
@@ -121,8 +121,8 @@ def kill_at_random(folder, times, seed):
                 files = {path.name for path in (folder / "out").iterdir()}
                 assert files == {"classes.csv", "groups.csv", "model.coterie", "report.html", "result.json"}
             else:
-                assert nursery.run(*command)[0] == 0  # what the killed one left is no obstacle
-        assert nursery.run(*command)[0] == 0
+                assert starter.run(*command)[0] == 0  # files left by the killed command do not matter
+        assert starter.run(*command)[0] == 0
     assert sorted(path.name for path in folder.iterdir()) == ["data.svm", "out"]
     return results, halfway
 
@@ -147,8 +147,8 @@ def test_kill_a_hundred_times(tmp_path):
 
 
 def test_the_second_signal_stops_at_once(listening):
-    said = []
-    with stopping_gracefully(said.append) as request:
+    notes = []
+    with stopping_gracefully(notes.append) as request:
         assert not stop_requested()
         signal.raise_signal(signal.SIGINT)
         assert request.signal == signal.SIGINT
@@ -157,7 +157,7 @@ def test_the_second_signal_stops_at_once(listening):
             signal.raise_signal(signal.SIGINT)
         with pytest.raises(Terminated):
             signal.raise_signal(signal.SIGTERM)
-    assert len(said) == 1
+    assert len(notes) == 1
     assert not stop_requested()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

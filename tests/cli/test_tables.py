@@ -43,14 +43,17 @@ def test_from_file_to_predictions(shell, messy):
     )
     words = ("messy.csv", "--label", "diagnosis", "--drop", "id,visit", "--drop", "pressure", "--impute", "median")
     result = shell("discover", *words, "-o", "out", *QUICK)
-    assert "missing values in 1 features filled (a); where folds are held out, from the training samples" in result.stderr
+    assert (
+        "missing values in 1 features are filled (a). In validation, each fold is filled from its training samples"
+        in result.stderr
+    )
     assert "9 samples" not in result.stderr
     # The model knows what it reads, and what gaps are: the file as it is, and one without labels.
     predictions = shell.json("predict", "out", "messy.csv", "--label", "diagnosis")
     assert predictions["score"] > 0.8
     messy.drop(columns=["diagnosis", "pressure"]).to_csv("new.csv", index=False)
     assert shell.json("predict", "out", "new.csv")["predictions"] == predictions["predictions"]
-    assert "belongs to the training" in shell.error("predict", "out", "new.csv", "--impute", "mean")
+    assert "applies to training only" in shell.error("predict", "out", "new.csv", "--impute", "mean")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_from_file_to_predictions(shell, messy):
     [
         (["--label", "diagnoses"], "--label 'diagnoses': column not found. Did you mean 'diagnosis'?"),
         (["--label", "diagnosis", "--drop", "vist"], "--drop 'vist': column not found. Did you mean 'visit'?"),
-        (["--label", "diagnosis", "--keep-numeric", "--impute", "modal"], "--impute 'modal' must be one of median, mean"),
+        (["--label", "diagnosis", "--keep-numeric", "--impute", "modal"], "--impute modal must be one of median, mean"),
     ],
 )
 def test_wrong_options(shell, messy, words, message):
@@ -66,7 +69,7 @@ def test_wrong_options(shell, messy, words, message):
 
 
 def test_a_store_has_no_gaps_to_fill(shell, messy):
-    assert "a store keeps what was measured" in shell.error("convert", "messy.csv", "s", "--impute", "mean")
+    assert "a store keeps the measured values" in shell.error("convert", "messy.csv", "s", "--impute", "mean")
     shell("convert", "messy.csv", "s", "--label", "diagnosis", "--keep-numeric", "--drop", "a")
     assert shell.json("info", "s")["features"] == 7
 
@@ -89,7 +92,7 @@ def test_info_about_a_table(shell, messy):
     assert facts["candidates for labels"].startswith("diagnosis (2 classes), smoker (2 classes); ")
     assert facts["for instance"] == "coterie discover messy.csv --label NAME --keep-numeric --impute median"
     shown = shell("info", "messy.csv", "--label", "diagnosis").stdout
-    assert "diagnosis: text, 2 different, 0 missing" in shown
+    assert "diagnosis: text, 2 distinct values, 0 missing" in shown
     assert "2023-01-01" in shown
     assert "Did you mean 'diagnosis'" in shell.error("info", "messy.csv", "--label", "diagnosi")
 
@@ -125,10 +128,10 @@ def test_a_trait_in_rank(shell, messy):
     assert content["parameters"] == {"criterion": "ridge_regression"}
     assert shell.json("rank", *words)["method"] == "correlation"
     message = shell.error("rank", *words, "--method", "relieff")
-    assert "--method relieff needs labels that are classes, but these are numbers; there are" in message
+    assert "--method relieff requires labels that are classes, but the labels are numbers. Methods for numbers:" in message
     classes = ("messy.csv", "--label", "diagnosis", "--keep-numeric", "--impute", "mean")
-    assert "--method correlation needs labels that are numbers" in shell.error("rank", *classes, "--method", "correlation")
-    assert "--task 'one-class' must be one of auto" in shell.error("rank", *words, "--task", "one-class")
+    assert "--method correlation requires labels that are numbers" in shell.error("rank", *classes, "--method", "correlation")
+    assert "--task one-class must be one of auto" in shell.error("rank", *words, "--task", "one-class")
 
 
 def test_a_trait_in_compare(shell, messy):
@@ -141,7 +144,7 @@ def test_a_trait_in_compare(shell, messy):
     shown = shell("compare", *words, "--methods", "gdm,correlation", "-o", "c").stdout  # all rows are there already
     assert "R²" in shown
     assert "RMSE" in shown
-    assert "needs classes, but the labels are numbers" in shell.error("compare", *words, "--methods", "svm-rfe", "-o", "d")
+    assert "requires classes, but the labels are numbers" in shell.error("compare", *words, "--methods", "svm-rfe", "-o", "d")
     assert "must be one of ridge, knn for regression" in shell.error(
         "compare", *words, "--classifier", "linear_svm", "-o", "d"
     )

@@ -65,12 +65,14 @@ def test_other_commands_on_a_cluster(words, store, cluster, tmp_path, capsys):
 
 
 def test_errors_of_one_line(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("coterie.cli.data._PATIENCE", 0.5)
+    monkeypatch.setattr("coterie.cli.data._TIMEOUT", 0.5)
     assert run("discover", store, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1", *OPTIONS) == 2
-    assert "coterie: --dask tcp://127.0.0.1:1: there is no scheduler with a worker" in capsys.readouterr().err
+    assert (
+        "coterie: --dask tcp://127.0.0.1:1: no scheduler with at least one worker could be reached" in capsys.readouterr().err
+    )
     assert not (tmp_path / "out").exists()
     (tmp_path / "a.csv").write_text("y,a,b\n1,2,3\n0,3,1\n1,2,2\n0,1,1\n")
     assert run("discover", tmp_path / "a.csv", "-l", "y", "-o", tmp_path / "out", "--dask", "local", *OPTIONS) == 2
     assert "this is not a store. Workers can only read stores. Convert it: coterie convert" in capsys.readouterr().err
     assert run("rank", store, "--method", "mcfs", "--dask", "local") == 2
-    assert "--method mcfs cannot be done on a cluster: it looks at all features together" in capsys.readouterr().err
+    assert "--method mcfs cannot run on a cluster because it needs all features together" in capsys.readouterr().err

@@ -16,7 +16,7 @@ y = np.tile([0, 1], 10)
 @pytest.mark.parametrize(
     ("methods", "options", "words"),
     [
-        ("gdn", {}, "no method 'gdn'; the methods are gdm, fgm"),
+        ("gdn", {}, "Unknown method 'gdn'. The methods are gdm, fgm"),
         ([], {}, "methods is empty"),
         (["gdm", "gdm"], {}, "'gdm' twice"),
         ([LinearSVC()], {}, "neither a selector with fit and get_support"),
@@ -34,7 +34,7 @@ y = np.tile([0, 1], 10)
         ("gdm", {"scoring": "beauty"}, "beauty"),
         ("gdm", {"scoring": 3}, "scoring=3"),
         ("gdm", {"time_limit": 0}, "time_limit=0"),
-        ("gdm", {"memory_limit": "much"}, "'much' is no size"),
+        ("gdm", {"memory_limit": "much"}, "'much' is not a size of memory"),
         ("gdm", {"memory_limit": -1}, "memory_limit=-1"),
     ],
 )
@@ -48,7 +48,7 @@ def test_wrong_data():
         (X, None, "requires y"),
         (X, y[:-1], "inconsistent numbers of samples"),
         (X, np.zeros(20), "one class only"),
-        (X, X[:, 0], "'fisher' needs classes, but the labels are numbers"),
+        (X, X[:, 0], "'fisher' requires classes, but the labels are numbers"),
         (np.where(X > 2, np.nan, X), y, "NaN"),
     ):
         with pytest.raises(ValueError, match=words):

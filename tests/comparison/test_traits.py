@@ -51,9 +51,9 @@ def test_against_obvious_code(trait, tmp_path):
         ({"task": "ranking"}, "task='ranking' must be"),
         ({"classifier": "linear_svm"}, "must be one of ridge, knn for regression"),
         ({"classifier": LogisticRegression()}, "predicts classes, but y is numeric"),
-        ({"methods": ["l1-svm"]}, "'l1-svm' needs classes, but the labels are numbers"),
-        ({"methods": ["no"], "task": "auto"}, "There is no method 'no'"),
-        ({"methods": ["lasso"], "task": "classification"}, "'lasso' needs a numeric target"),
+        ({"methods": ["l1-svm"]}, "'l1-svm' requires classes, but the labels are numbers"),
+        ({"methods": ["no"], "task": "auto"}, "Unknown method 'no'"),
+        ({"methods": ["lasso"], "task": "classification"}, "'lasso' requires a numeric target"),
     ],
 )
 def test_bad_input(trait, options, message):

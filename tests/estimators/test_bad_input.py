@@ -1,4 +1,4 @@
-"""Every wrong input gets one clear ValueError that says what to do."""
+"""Every wrong input raises one clear ValueError that names the remedy."""
 
 import numpy as np
 import pandas as pd

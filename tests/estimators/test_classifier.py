@@ -156,7 +156,7 @@ def test_column_order_and_threads_change_nothing(seed, is_sparse, n_jobs, standa
     X[:, 3] = -X[:, 7]  # ties in |score| and |correlation|
     X[:, 5] = 2 * X[:, 9]
     X[:, 11] = X[:, 2] + 1
-    # Copies can only be told apart by name or place, so there are none.
+    # Copies can only be distinguished by name or place, so there are none.
     X = np.unique(X, axis=1)
     order = rng.permutation(X.shape[1])
     # Bit for bit within one layout; note that NumPy returns X[:, order] in F order.
@@ -169,7 +169,7 @@ def test_column_order_and_threads_change_nothing(seed, is_sparse, n_jobs, standa
     np.testing.assert_array_equal(first.scores_[order], second.scores_)
 
 
-def test_copies_are_told_apart_by_name(rng):
+def test_copies_are_distinguished_by_name(rng):
     pd = pytest.importorskip("pandas")
     X, y = grouped_matrix(rng, n_features=10)
     frame = pd.DataFrame(np.c_[X, X], columns=[f"b{j}" for j in range(10)] + [f"a{j}" for j in range(10)])
@@ -399,7 +399,7 @@ def test_fraction_of_features(planted):
     assert len(model.support_features_) == 8
 
 
-def test_fewer_features_than_asked_for_with_a_warning(rng):
+def test_fewer_features_than_requested_give_a_warning(rng):
     factor = rng.standard_normal((50, 3))
     X = np.repeat(factor, 4, axis=1) + 0.01 * rng.standard_normal((50, 12))
     y = np.where(factor[:, 0] > 0, 1, -1)
@@ -410,7 +410,7 @@ def test_fewer_features_than_asked_for_with_a_warning(rng):
         GroupDiscoveryClassifier(3, n_features_per_round=1, max_rounds=1).fit(X, y)
 
 
-def test_first_support_features_do_not_depend_on_the_number_asked_for(planted):
+def test_first_support_features_do_not_depend_on_the_number_requested(planted):
     short = GroupDiscoveryClassifier(6, n_features_per_round=2).fit(planted.X, planted.y)
     long = GroupDiscoveryClassifier(12, n_features_per_round=2).fit(planted.X, planted.y)
     assert long.support_features_[:6].tolist() == short.support_features_.tolist()
@@ -527,7 +527,7 @@ def test_callbacks(planted):
     plain = GroupDiscoveryClassifier(6, n_features_per_round=2).fit(planted.X, planted.y)
     assert model.groups_ == plain.groups_
     watcher = Watcher(stop_after=2)
-    with pytest.warns(ConvergenceWarning, match="a callback or a signal ended the search"):
+    with pytest.warns(ConvergenceWarning, match="the search was ended by"):
         model = GroupDiscoveryClassifier(6, n_features_per_round=2).set_callbacks(watcher).fit(planted.X, planted.y)
     assert len(model.support_features_) == 4
 
@@ -582,8 +582,10 @@ def test_automatic_paths_are_nested(correlation, fixed):
         )
 
 
-@pytest.mark.parametrize(("threshold", "message"), [(0.99, "Only 30 of 100 .* X has no more features"), (0.6, "affiliated")])
-def test_more_features_asked_for_than_there_are(threshold, message):
+@pytest.mark.parametrize(
+    ("threshold", "message"), [(0.99, "Only 30 of 100 .* X has no more features"), (0.6, "correlated with one of them")]
+)
+def test_more_features_requested_than_available(threshold, message):
     """As many are taken as can be had, with one warning."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 30))

@@ -115,7 +115,7 @@ def test_groups_are_tried_at_a_few_sizes(planted):
     assert len(model.prediction_features_) > model.n_features_
 
 
-def test_first_support_features_do_not_depend_on_the_number_asked_for(planted):
+def test_first_support_features_do_not_depend_on_the_number_requested(planted):
     long = GroupDiscoveryClassifier(12, n_features_per_round=3).fit(planted.X, planted.y)
     for size in (3, 6, 9):
         short = GroupDiscoveryClassifier(size, n_features_per_round=3).fit(planted.X, planted.y)
@@ -237,7 +237,7 @@ def test_several_classes_names_and_scorers(rng):
     [
         ({"max_features_to_select": 0}, "max_features_to_select=0 must be a whole number"),
         ({"cv": 1}, "cv=1"),
-        ({"Cs": 0}, "Cs=0 must be a whole number of at least 1 and at most 1000 or a list"),
+        ({"Cs": 0}, "Cs=0 must be a whole number of at least 1 and at most 1000 or a nonempty list"),
         ({"Cs": []}, r"Cs=\[\] must be a whole number"),
         ({"Cs": "x"}, "Cs='x' must be a whole number"),
         ({"Cs": -1}, "Cs=-1 must be a whole number"),
@@ -246,12 +246,12 @@ def test_several_classes_names_and_scorers(rng):
         ({"Cs": np.eye(2)}, "must be a whole number"),
         (
             {"thresholds": [2]},
-            r"thresholds=\[2\] must be a list with one or more entries, each a number above 0 and at most 1",
+            r"thresholds=\[2\] must be a nonempty list \(each entry must be a number above 0 and at most 1\)",
         ),
-        ({"thresholds": 0.5}, "thresholds=0.5 must be a list"),
+        ({"thresholds": 0.5}, "thresholds=0.5 must be a nonempty list"),
         ({"rule": "x"}, "rule='x' must be one of 'best', 'one_se'"),
-        ({"predict_with": ["x"]}, r"predict_with=\['x'\] must be one of 'support', 'groups' or a list"),
-        ({"standardize": [2]}, r"standardize=\[2\] must be True or False, 'auto' or a list"),
+        ({"predict_with": ["x"]}, r"predict_with=\['x'\] must be one of 'support', 'groups' or a nonempty list"),
+        ({"standardize": [2]}, r"standardize=\[2\] must be True, False, 'auto' or a nonempty list"),
         ({"scoring": "nonsense"}, "nonsense"),
         ({"scoring": make_scorer(log_loss, response_method="predict_proba")}, "predict_proba"),
         ({"predict_with": "everything"}, "predict_with='everything'"),
@@ -268,14 +268,14 @@ def test_bad_parameters(rng, parameters, message):
 
 def test_a_fold_without_a_class_is_an_error(rng):
     X, y = rng.standard_normal((30, 5)), np.repeat([0, 1, 2], 10)
-    with pytest.raises(ValueError, match="Fold 1 of cv leaves no samples of class"):
+    with pytest.raises(ValueError, match="Fold 1 of cv has no training samples of class"):
         GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=KFold(3)).fit(X, y)
 
 
 def test_a_fold_without_weight_is_an_error(rng):
     X, y = rng.standard_normal((30, 5)), np.tile([0, 1], 15)
     weight = np.repeat([1.0, 1.0, 0.0], 10)
-    with pytest.raises(ValueError, match="held-out samples of fold 3 of cv all have weight 0"):
+    with pytest.raises(ValueError, match="All held-out samples of fold 3 of cv have weight 0"):
         GroupDiscoveryClassifierCV(4, Cs=2, cv=KFold(3)).fit(X, y, sample_weight=weight)
 
 

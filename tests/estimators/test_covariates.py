@@ -75,7 +75,7 @@ def test_regression_is_that_of_residuals(cohort):
 @pytest.mark.parametrize("kind", [GroupDiscoveryRegressorCV, GroupDiscoveryClassifierCV])
 @pytest.mark.parametrize("model", ["support", "groups"])
 def test_validation_adjusts_inside_the_folds(cohort, kind, model):
-    """A fold's score is that of a fit to its training samples alone, which knows only their covariates."""
+    """The score of a fold is that of a fit to its training samples and their covariates only."""
     X, trait, covariates = cohort
     regression = kind is GroupDiscoveryRegressorCV
     y = trait if regression else classes(trait)

@@ -273,7 +273,7 @@ def test_the_score_is_one_quantity_and_pairs_are_not_counted_twice(make, fixed):
     assert 0 < model.n_correlations_evaluated_ <= model.n_correlations_possible_ == 28
 
 
-def test_a_weight_of_zero_is_said_to_be_zero():
+def test_a_weight_of_zero_is_shown_as_zero():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 12)), rng.integers(0, 2, 40)
     groups = GroupDiscoveryClassifier(6, n_features_per_round=2, C=0.001).fit(X, y).groups_

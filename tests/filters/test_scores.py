@@ -434,9 +434,9 @@ def test_huge_parameters(name, data):
         ({1: 2}, "parameters={1: 2} must be a dictionary of names"),
         (
             {"n_neighbours": 3},
-            "parameters has 'n_neighbours', which relieff_score does not take; it takes n_neighbors, n_probes",
+            "parameters has the key 'n_neighbours', which is not a parameter of relieff_score. Its parameters are n_neighbors",
         ),
-        ({"X": 3}, "parameters has 'X'"),
+        ({"X": 3}, "parameters has the key 'X'"),
         ({"n_neighbors": 0}, "n_neighbors=0"),
     ],
 )

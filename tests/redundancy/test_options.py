@@ -87,7 +87,10 @@ def test_alm_agrees_for_any_penalty(options, blocks):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"score_parameters": {"k": 3}}, "score_parameters has 'k', which fisher_score does not take; it takes n_jobs"),
+        (
+            {"score_parameters": {"k": 3}},
+            "score_parameters has the key 'k', which is not a parameter of fisher_score. Its parameters are n_jobs",
+        ),
         ({"score_func": "lgd", "score_parameters": {"n_neighbors": 0}}, "n_neighbors=0"),
         ({"score_parameters": 3}, "score_parameters=3 must be a dictionary"),
         ({"score_func": np.ones(30), "score_parameters": {"n_jobs": 1}}, "only apply to .* not to a function or an array"),

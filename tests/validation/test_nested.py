@@ -78,5 +78,5 @@ def test_given_sizes(planted):
 @pytest.mark.parametrize("cv", [2, ShuffleSplit(3, test_size=0.9, random_state=0)])
 def test_folds_that_cannot_be_nested(planted, cv):
     model = GroupDiscoveryClassifierCV(3, Cs=[1.0], cv=cv, nested=True)
-    with pytest.raises(ValueError, match=r"nested=True needs three folds or more|no samples of class"):
+    with pytest.raises(ValueError, match=r"nested=True requires at least three folds|no training samples of class"):
         model.fit(planted.X, planted.y)

@@ -1,4 +1,4 @@
-"""``coterie compare``: methods of feature selection side by side on a file."""
+"""``coterie compare``: comparison of feature-selection methods on one data set."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ TABLE, SUMMARY, FIGURE, PAGE = "comparison.csv", "summary.csv", "comparison.png"
 _METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
 
 
-def _show_methods(wanted: bool) -> None:
-    if wanted:
+def _show_methods(value: bool) -> None:
+    if value:
         rows = []
         for name, method in (REGRESSION | METHODS).items():
-            labels = [words for words, known in (("classes", METHODS), ("numbers", REGRESSION)) if name in known]
+            labels = [kind for kind, known in (("classes", METHODS), ("numbers", REGRESSION)) if name in known]
             shown = [p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings)]
             rows.append((name, ", ".join(labels), method, shown))
         show_methods("--set method.name=value", rows)
@@ -47,78 +47,118 @@ def _show_methods(wanted: bool) -> None:
 def compare(
     data: DataPath,
     *,
+    options: DataOptions,
+    task: Task = "auto",
     methods: Annotated[
         str | None,
-        option(_METHOD, "Names with commas between, or all; see --list. By default some quick ones.", "--methods -M"),
+        option(
+            _METHOD,
+            "Methods to compare, or all; --list shows them.",
+            "--methods -M",
+            common=True,
+            metavar="NAME,...",
+            default="gdm, fgm, mrmr, fcbf, l1-svm, svm-rfe, grm, fisher; gdm, fgm, mrmr, lasso, grm, correlation for "
+            "regression",
+        ),
     ] = None,
     n_features: Annotated[
-        str | None, option(_METHOD, "Numbers of features. \\[default: 5,10,20,50,100]", "--n-features -n")
+        str | None,
+        option(
+            _METHOD,
+            "Numbers of features to select.",
+            "--n-features -n",
+            common=True,
+            metavar="INTEGER,...",
+            default="5,10,20,50,100",
+        ),
     ] = None,
     settings: Annotated[
-        list[str] | None, option(_METHOD, "A parameter of a method; may be repeated.", "--set", metavar="METHOD.NAME=VALUE")
+        list[str] | None,
+        option(_METHOD, "Parameter of a method. May be repeated.", "--set", metavar="METHOD.NAME=VALUE"),
     ] = None,
-    standardize: Annotated[bool, option(_METHOD, "Give all methods features of unit variance.", "--standardize")] = False,
+    standardize: Annotated[
+        bool, option(_METHOD, "Scale features to unit variance for all methods.", "--standardize", common=True)
+    ] = False,
     show_list: Annotated[
         bool,
-        option(_METHOD, "List the methods with their parameters, and exit.", "--list", callback=_show_methods, is_eager=True),
+        option(
+            _METHOD,
+            "List the methods with their parameters and exit.",
+            "--list",
+            common=True,
+            callback=_show_methods,
+            is_eager=True,
+        ),
     ] = False,
-    cv: Annotated[int, option(_EVALUATION, "Number of folds.")] = 5,
-    task: Task = "auto",
+    cv: Annotated[int, option(_EVALUATION, "Number of folds.", common=True)] = 5,
     classifier: Annotated[
         str | None,
-        option(_EVALUATION, "What judges a selection: linear_svm or knn; for numbers ridge or knn. \\[default: the first]"),
+        option(
+            _EVALUATION,
+            "Model that predicts from the selected features: linear_svm or knn; for regression ridge or knn.",
+            default="linear_svm; ridge for regression",
+        ),
     ] = None,
     scoring: Annotated[
         str | None,
         option(
             _EVALUATION,
-            "A score of scikit-learn's, such as balanced_accuracy or neg_root_mean_squared_error. \\[default: accuracy, "
-            "or r2 for numbers]",
+            "Score: a name of scikit-learn, such as balanced_accuracy or neg_root_mean_squared_error.",
+            common=True,
+            default="accuracy; r2 for regression",
         ),
     ] = None,
-    random_state: Annotated[int, option(_EVALUATION, "Seed of folds and methods.")] = 0,
-    time_limit: Annotated[float | None, option(_LIMITS, "Seconds for a method on one fold.")] = None,
-    memory_limit: Annotated[str | None, option(_LIMITS, "Memory for a method, such as 2GB.")] = None,
-    n_jobs: Annotated[int, option(_LIMITS, "Methods that run at the same time.")] = 1,
+    random_state: Annotated[int, option(_EVALUATION, "Seed of the folds and the methods.")] = 0,
+    time_limit: Annotated[float | None, option(_LIMITS, "Time limit per method and fold, in seconds.", common=True)] = None,
+    memory_limit: Annotated[str | None, option(_LIMITS, "Memory limit per method, such as 2GB.", metavar="SIZE")] = None,
+    n_jobs: Annotated[int, option(_LIMITS, "Number of methods that run at the same time.", common=True)] = 1,
     output: Annotated[
-        Path | None, option("Output", "Folder for the results; by default the data's name with -comparison.", "--output -o")
+        Path | None,
+        option(
+            "Output",
+            "Folder for the results.",
+            "--output -o",
+            common=True,
+            metavar="FOLDER",
+            default="name of the data with -comparison",
+        ),
     ] = None,
-    overwrite: Annotated[bool, option("Output", "Start anew where a comparison is there already.", "--overwrite")] = False,
-    options: DataOptions,
+    overwrite: Annotated[bool, option("Output", "Discard an existing comparison in the folder.", "--overwrite")] = False,
     cluster: Cluster,
     console: Console,
 ) -> None:
-    """Compare methods by accuracy, redundancy, time and stability, against the number of features.
+    """Compare methods by score, redundancy, time and stability for several numbers of features.
 
-    Every method selects features on the training part of each fold, in a process of its own; one that fails or goes over a
-    limit is a row that says so. The folder gets comparison.csv (one row a fit), summary.csv (means over folds),
-    comparison.html (a page to read) and comparison.png. Run again, the command goes on where it was ended.
+    Every method selects features on the training part of each fold, in a separate process. A method that fails or exceeds a
+    limit gets a row with the reason. The folder contains comparison.csv (one row per fit), summary.csv (means over folds),
+    comparison.html and comparison.png. Run the command again to continue a comparison that was stopped.
 
     Examples:
-        coterie compare genes.csv --label diagnosis --standardize
-        coterie compare data.svm --methods gdm,mrmr,l1-svm,svm-rfe --n-features 5,10,20 --time-limit 60 --memory-limit 2GB
-        coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
-        coterie compare data.npz --methods gdm,daf --set gdm.C=10 --set daf.sampling=adaptive --set daf.criterion.n_neighbors=5
-        coterie compare cohort.csv --label height --methods gdm,lasso,mrmr
-        coterie compare shared/x.store --methods gdm,mrmr --time-limit 600 --dask tcp://scheduler:8786
-        coterie compare --list
+        - coterie compare genes.csv --label diagnosis --standardize
+        - coterie compare data.svm --methods gdm,mrmr,l1-svm,svm-rfe --n-features 5,10,20 --time-limit 60 --memory-limit 2GB
+        - coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
+        - coterie compare data.npz --methods gdm,daf --set gdm.C=10 --set daf.criterion.n_neighbors=5
+        - coterie compare cohort.csv --label height --methods gdm,lasso,mrmr
+        - coterie compare shared/x.store --methods gdm,mrmr --time-limit 600 --dask tcp://scheduler:8786
+        - coterie compare --list
     """
-    from coterie._parameters import read_size
+    from coterie._parameters import Scoring, check, read_size
     from coterie.comparison import compare as run
     from coterie.comparison.journal import results_folder
     from coterie.comparison.trial import check_for_task
 
     folder = output if output is not None else Path(f"{stem(data)}-comparison")
     if task not in ("auto", "classification", "regression"):
-        raise ValueError(f"--task {task!r} must be one of auto, classification, regression.")
-    # Before the data, which may take long to read: what is no method for any labels.
+        raise ValueError(f"--task {task} must be one of auto, classification, regression.")
+    # Check the methods before the data are read, which may take long.
     check_for_task(partial(chosen_methods, methods, settings or []), task)
-    limit = None if memory_limit is None else read_size(memory_limit)
+    check("scoring", scoring, Scoring())
+    limit = None if memory_limit is None else read_size(memory_limit, "--memory-limit")
     sizes = None if n_features is None else _whole_numbers(n_features)
     with results_folder(folder):
         dataset = options.open(data, console)
         if dataset.y is None:
-            raise ValueError(f"{data} has no labels, which a comparison needs; say where they are with --label.")
+            raise ValueError(f"{data} has no labels, but a comparison requires labels. Name them with --label.")
         task = settle_task(task, dataset.y, data)
         chosen = chosen_methods(methods, settings or [], task)
         if not standardize:
@@ -148,12 +188,12 @@ def compare(
     content = {"output": str(folder), "files": files, "task": found.task, "interrupted": found.interrupted}
     console.result({**content, "summary": found.summary_dicts(), "rows": found.row_dicts()})
     if request.signal is not None:
-        console.note("Stopped early; the same command goes on from here.")
+        console.note("The command was stopped. Run it again to continue.")
         raise typer.Exit(128 + request.signal)
 
 
 def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "classification") -> dict[str, Settings]:
-    """The parameters that were set for each method that was named."""
+    """Return the parameters set for each method to compare."""
     from coterie.comparison.trial import default_methods
 
     words = [word.strip() for word in (methods or ",".join(default_methods(task))).split(",") if word.strip()]
@@ -162,22 +202,24 @@ def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "cl
     for name in names:
         method_named(name, task)
         if name in chosen:
-            raise ValueError(f"--methods names {name!r} twice.")
+            raise ValueError(f"--methods lists {name!r} twice. Remove one of them.")
         chosen[name] = {}
     given = parse_settings(settings, "--set")
     for key, value in given.items():
         name, dot, parameter = key.partition(".")
-        mine = next((known for known in chosen if known.replace("-", "_") == name), None)
-        if not dot or mine is None:
-            raise ValueError(f"--set {key}: write method.name=value with one of the methods compared ({', '.join(chosen)}).")
-        its_own = {rest: words for full, words in given.items() if (rest := full.removeprefix(f"{name}.")) != full}
-        check_setting(method_named(mine, task), parameter, its_own, f"--set {key}: {mine}", hidden=["n_features_to_select"])
-        put_setting(chosen[mine], parameter, value, "--set")
+        method = next((known for known in chosen if known.replace("-", "_") == name), None)
+        if not dot or method is None:
+            raise ValueError(
+                f"--set {key} must have the form method.name=value with one of the methods compared ({', '.join(chosen)})."
+            )
+        own = {rest: text for full, text in given.items() if (rest := full.removeprefix(f"{name}.")) != full}
+        check_setting(method_named(method, task), parameter, own, f"--set {key}: {method}", hidden=["n_features_to_select"])
+        put_setting(chosen[method], parameter, value, "--set")
     return chosen
 
 
 def selectors_of(chosen: Mapping[str, Settings], task: str = "classification") -> Settings:
-    """A selector for each method."""
+    """Return one selector per method."""
     from coterie.comparison.trial import selector_named
 
     return {name: selector_named(name, task=task, **with_criterion(parameters)) for name, parameters in chosen.items()}
@@ -187,22 +229,23 @@ def _whole_numbers(text: str) -> list[int]:
     values = parse_value(text)
     numbers = values if isinstance(values, list) else [values]
     if not numbers or not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
-        raise ValueError(f"--n-features {text!r} must be whole numbers with commas between, such as 5,10,20.")
+        raise ValueError(f"--n-features {text} must be whole numbers separated by commas, such as 5,10,20.")
     return numbers
 
 
 def _note_scales(dataset: Dataset, console: Console) -> None:
-    """Say so when the units of the features are far apart."""
-    from coterie.discovery import scales_apart
+    """Print a note if the features have very different scales."""
+    from coterie.discovery import scales_differ
 
-    if not console.quiet and scales_apart(dataset.source):
+    if not console.quiet and scales_differ(dataset.source):
         console.note(
-            "The features have very different scales, on which some methods depend; --standardize gives all the same."
+            "The features have very different scales, and the results of some methods depend on scale. --standardize scales "
+            "all features to unit variance."
         )
 
 
 def write_tables(folder: Path, found: Comparison, console: Console, name: str = "") -> list[str]:
-    """Write the tables, the page and the figure; returns the names of the files."""
+    """Write the tables, the page and the figure, and return the names of the files."""
     from coterie.files import new_file
     from coterie.report import report
     from coterie.report.table import write_csv
@@ -214,10 +257,10 @@ def write_tables(folder: Path, found: Comparison, console: Console, name: str = 
     try:
         figure = found.plot()
     except ImportError:  # the extra is not installed
-        console.note(f"{FIGURE} was left out; it needs: pip install 'coterie[plot,tabular]'")
+        console.note(f"{FIGURE} was not written. It requires: pip install 'coterie[plot,tabular]'")
         return files
-    except ValueError as error:  # nothing went well
-        console.note(f"{FIGURE} was left out: {error}")
+    except ValueError as error:  # no method succeeded
+        console.note(f"{FIGURE} was not written: {error}")
         return files
     with new_file(folder / FIGURE) as partial:
         figure.savefig(partial, format="png", dpi=150)
@@ -225,7 +268,7 @@ def write_tables(folder: Path, found: Comparison, console: Console, name: str = 
 
 
 def show_summary(found: Comparison, console: Console) -> None:
-    """The means as a table."""
+    """Print the means as a table."""
     from coterie.comparison.result import summary_cells
 
     table = Table(title=f"Means over folds, of {found.n_features_in:,} features", title_justify="left")
@@ -236,8 +279,8 @@ def show_summary(found: Comparison, console: Console) -> None:
         table.add_column(column, justify="right")
     table.add_column("notes", overflow="fold")
     for row in found.summary_rows():
-        asked, selected = row["n_features"], row["n_selected"]
-        number = str(asked) if not row["n_ok"] or selected == asked else f"{round(selected, 1):g} of {asked}"
+        requested, selected = row["n_features"], row["n_selected"]
+        number = str(requested) if not row["n_ok"] or selected == requested else f"{round(selected, 1):g} of {requested}"
         accuracy, *others, note = summary_cells(row)
         rmse = [f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []
         table.add_row(Text(row["method"]), number, accuracy, *rmse, *others, Text(note))

@@ -1,4 +1,4 @@
-"""``coterie convert``: a store of a data file."""
+"""``coterie convert``: conversion of a data file to a store."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ def convert(
     *,
     options: DataOptions,
     memory: Annotated[
-        str | None, option("Output", "Memory to use at most, such as 500M or 4G.", "--memory-limit --memory")
+        str | None,
+        option("Output", "Memory limit, such as 500M or 4G.", "--memory-limit --memory", common=True, metavar="SIZE"),
     ] = None,
-    overwrite: Annotated[bool, option("Output", "Replace a store that is there already.", "--overwrite")] = False,
+    overwrite: Annotated[bool, option("Output", "Replace an existing store.", "--overwrite", common=True)] = False,
     cluster: Cluster,
     console: Console,
 ) -> None:
-    """Convert a data file to a store, which opens at once and need not fit into memory.
+    """Convert a data file to a store, which opens quickly and need not fit into memory.
 
     Examples:
-        coterie convert news20.svm.bz2 news20.store
-        coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory-limit 4G
-        coterie convert shared/huge.svm shared/huge.store --dask tcp://scheduler:8786
+        - coterie convert news20.svm.bz2 news20.store
+        - coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory-limit 4G
+        - coterie convert shared/huge.svm shared/huge.store --dask tcp://scheduler:8786
     """
     from coterie._parameters import read_size
     from coterie.data import convert as convert_file
@@ -38,7 +39,9 @@ def convert(
     from coterie.files import claimed
 
     if options.impute is not None:
-        raise ValueError("--impute: a store keeps what was measured. Fill the gaps beforehand, or leave columns out (--drop).")
+        raise ValueError(
+            "--impute: a store keeps the measured values. Fill missing values before converting, or remove columns (--drop)."
+        )
     arguments = options.arguments()
     with (
         claimed(store),
@@ -50,7 +53,7 @@ def convert(
             data,
             store,
             overwrite=overwrite,
-            memory_limit=None if memory is None else read_size(memory),
+            memory_limit=None if memory is None else read_size(memory, "--memory-limit"),
             progress=progress.update,
             **arguments,
         )

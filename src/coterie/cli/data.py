@@ -1,4 +1,4 @@
-"""The data that a command works on, here or on a cluster: options, opening, and which task their labels set."""
+"""Data of a command, in this process or on a cluster: options, opening, and the task that the labels imply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.options import option
+from coterie.cli.options import option, option_of
 from coterie.cli.output import Console
 from coterie.cli.parameters import Parameter, Settings, criteria_text, parse_settings, parse_value
 from coterie.data.errors import with_scheme
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from coterie.data import Dataset, FeatureSource, Store
 
-_PANEL = "Data"
+_PANEL, _TABLES_PANEL, _GENETICS_PANEL = "Data", "Tables", "Genetics"
 DataPath = Annotated[
     Path,
     typer.Argument(
@@ -40,81 +40,84 @@ DataPath = Annotated[
 ]
 Task = Annotated[
     str,
-    option(
-        _PANEL,
-        "auto (by the labels), classification, regression or one-class (labels 1, normal, and -1, outlier, serve to "
-        "validate; others are not used).",
-        "--task -t",
-    ),
+    option(_PANEL, "Kind of prediction: auto (by the labels), classification or regression.", "--task -t", common=True),
 ]
-# Formats whose columns can be anything.
+# Formats whose columns can have any type.
 TABLES = tuple(name for name, entry in FORMATS.items() if entry.table)
 TASKS = ("auto", *DISCOVERY)
 # Seconds to wait for a scheduler, and for its first worker.
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How data are read: the options of all commands that open them."""
+    """Options of all commands that open data."""
 
-    label: Annotated[str | None, option(_PANEL, f"Where the labels are: {describe_labels()}.", "--label -l --pheno-name")] = (
-        None
-    )
-    format: Annotated[str | None, option(_PANEL, "Format of the data; found out by default.", "--format -f")] = None
-    phenotype: Annotated[
-        Path | None,
-        option(
-            _PANEL,
-            "File with phenotypes by FID and IID (PLINK); --label (--pheno-name) says which of its columns.",
-            "--phenotype -p --pheno",
-        ),
+    label: Annotated[
+        str | None, option(_PANEL, f"Label to predict: {describe_labels()}.", "--label -l --pheno-name", common=True)
     ] = None
-    covar: Annotated[
-        Path | None,
-        option(
-            _PANEL, "File with covariates by FID and IID (PLINK data, or a store of them): accounted for, never discovered."
-        ),
-    ] = None
-    covar_name: Annotated[
-        str | None, option(_PANEL, "Which of its columns, such as AGE,PC1-PC10; all by default.", metavar="NAME,...")
+    format: Annotated[
+        str | None, option(_PANEL, "Format of the data.", "--format -f", default="detected from content and name")
     ] = None
     read: Annotated[
         list[str] | None,
         option(
             _PANEL,
-            "An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be repeated.",
+            "Option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM). May be repeated.",
             "--read -r",
             metavar="NAME=VALUE",
         ),
     ] = None
-
     drop: Annotated[
-        list[str] | None, option(_PANEL, "Features (columns of a table) to leave out; may be repeated.", metavar="COLUMN,…")
+        list[str] | None,
+        option(_TABLES_PANEL, "Columns (features) to leave out. May be repeated.", metavar="COLUMN,..."),
     ] = None
     keep_numeric: Annotated[
-        bool, option(_PANEL, "Ignore the columns of a table that are neither numbers nor True and False.", "--keep-numeric")
+        bool,
+        option(_TABLES_PANEL, "Ignore columns that contain neither numbers nor True and False.", "--keep-numeric"),
     ] = False
     impute: Annotated[
         str | None,
         option(
-            _PANEL,
-            "Fill missing values; validation does so in each fold by its training samples alone.",
-            metavar="median|mean|most_frequent",
+            _TABLES_PANEL,
+            "Fill missing values with the median, mean or most_frequent value. In validation, each fold is filled from its "
+            "training samples only.",
         ),
+    ] = None
+    phenotype: Annotated[
+        Path | None,
+        option(
+            _GENETICS_PANEL,
+            "File with phenotypes by FID and IID (PLINK). --label (--pheno-name) selects the column.",
+            "--phenotype -p --pheno",
+            metavar="FILE",
+        ),
+    ] = None
+    covar: Annotated[
+        Path | None,
+        option(
+            _GENETICS_PANEL,
+            "File with covariates by FID and IID (PLINK data, or a store made from them). The model adjusts for covariates "
+            "and never selects them.",
+            metavar="FILE",
+        ),
+    ] = None
+    covar_name: Annotated[
+        str | None,
+        option(_GENETICS_PANEL, "Columns of the file of covariates, such as AGE,PC1-PC10.", metavar="NAME,...", default="all"),
     ] = None
 
     def arguments(self) -> Settings:
-        """For :func:`coterie.open_features` and :func:`coterie.convert`."""
+        """Return the arguments for :func:`coterie.open_features` and :func:`coterie.convert`."""
         own: Settings = {"label": read_label(self.label), "format": self.format}
         own |= {} if not self.drop else {"drop": self.drop}
         own |= {} if not self.keep_numeric else {"keep_numeric": True}
         own |= {} if self.impute is None else {"impute": self.impute}
         settings = parse_settings(self.read or [], "--read")
         for name in sorted(own.keys() & settings):
-            raise ValueError(f"--read {name}: there is an option --{name} for that.")
+            raise ValueError(f"--read {name}: use the option {option_of(name)} instead.")
         if self.covar is None and self.covar_name is not None:
-            raise ValueError("--covar-name names columns of a file of covariates; say which file with --covar.")
+            raise ValueError("--covar-name selects columns of a file of covariates. Name the file with --covar.")
         files = {"phenotype": self.phenotype, "covariates": self.covar, "covariate_names": self.covar_name}
         return own | settings | {name: value for name, value in files.items() if value is not None}
 
@@ -122,41 +125,61 @@ class DataOptions:
         self,
         path: Path,
         console: Console,
-        way: Callable[..., Dataset] | None = None,
+        opener: Callable[..., Dataset] | None = None,
         *,
         adjusts: bool = False,
-        gaps: bool = False,
-        **more: Any,
+        allow_missing: bool = False,
+        **arguments: Any,
     ) -> Dataset:
-        """Open the data (in another ``way`` than :func:`coterie.open_features`), and say what is worth knowing about them.
+        """Open the data and print a note about them.
 
-        Tables with gaps that nothing is to fill are refused; covariates are only for what ``adjusts`` for them. ``more`` are
-        options that no user gives.
+        Parameters
+        ----------
+        path : Path
+            The data.
+
+        console : Console
+            Output of the command.
+
+        opener : callable, default=:func:`coterie.open_features`
+            Function that opens the data.
+
+        adjusts : bool, default=False
+            Whether the command adjusts for covariates.
+
+        allow_missing : bool, default=False
+            Whether to accept tables with missing values that are not filled.
+
+        **arguments
+            Further arguments of the opener.
+
+        Returns
+        -------
+        dataset : Dataset
         """
         from coterie.data import open_features
 
         if self.covar is not None and not adjusts:
-            raise ValueError("--covar has no meaning for this command, which does not account for covariates; leave it out.")
-        arguments = self.arguments()
+            raise ValueError("--covar: this command does not adjust for covariates. Remove --covar.")
         with console.collecting_warnings():
-            dataset = (open_features if way is None else way)(with_scheme(path), **arguments, **more)
-        if not gaps and way is None:  # workers look at what they have
-            _refuse_gaps(dataset)
+            dataset = (opener or open_features)(with_scheme(path), **self.arguments(), **arguments)
+        if not allow_missing and opener is None:  # workers check their own part
+            _require_complete(dataset)
         n_samples, n_features = dataset.source.shape
         kind = "sparse" if dataset.source.is_sparse else "dense"
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
         if dataset.covariates is not None and adjusts:
             notes += f"; covariates: {', '.join(dataset.covariates.names)}"
         n_workers = dataset.source.n_workers
-        where = "" if n_workers is None else f", on {n_workers} worker(s)"
-        console.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){where}{notes}")
+        workers = "" if n_workers is None else f", on {n_workers} worker(s)"
+        console.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){workers}{notes}")
         if self.impute is not None:
-            console.note(_gaps_filled(dataset, self.impute))
+            console.note(_imputation_note(dataset, self.impute))
         return dataset
 
 
-def _refuse_gaps(dataset: Dataset) -> None:
-    """Refuse a table with missing values, all columns at once."""
+def _require_complete(dataset: Dataset) -> None:
+    """Raise a ``ValueError`` that lists all columns of a table with missing values."""
     import numpy as np
 
     from coterie.data import ImputedSource
@@ -174,25 +197,25 @@ def _refuse_gaps(dataset: Dataset) -> None:
         raise ValueError(f"{dataset.path}: {describe_problems(columns)}")
 
 
-def _gaps_filled(dataset: Dataset, strategy: str) -> str:
-    """What was filled, and with what, in a sentence."""
+def _imputation_note(dataset: Dataset, strategy: str) -> str:
+    """Return a sentence about the values that were filled."""
     from coterie.data import ImputedSource
     from coterie.data.readers.columns import listed
 
     source = dataset.source
     count = source.n_missing if isinstance(source, ImputedSource) else None
     if count is None or not count.any():
-        return f"--impute {strategy}: there are no missing values."
+        return f"--impute {strategy}: the data have no missing values."
     names = names_of(source, count.nonzero()[0])
     shown = listed([str(j) if name is None else name for j, name in zip(count.nonzero()[0].tolist(), names, strict=True)])
     return (
-        f"--impute {strategy}: {int(count.sum()):,} missing values in {len(names):,} features filled ({shown}); where folds "
-        "are held out, from the training samples of each fold alone."
+        f"--impute {strategy}: {int(count.sum()):,} missing values in {len(names):,} features are filled ({shown}). In "
+        "validation, each fold is filled from its training samples only."
     )
 
 
 def read_label(label: str | None) -> str | int | bool | None:
-    """A column's name or position; ``none`` for no labels at all."""
+    """Return the name or position of a column; False for ``none`` (no labels)."""
     if label is None:
         return None
     value = parse_value(label) if label.lstrip("-").isdigit() or label.lower() == "none" else label
@@ -200,13 +223,13 @@ def read_label(label: str | None) -> str | int | bool | None:
 
 
 def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
-    """The task itself, found by the kind of labels for ``auto``."""
+    """Return the task; for ``auto``, the one that the labels imply."""
     if task not in TASKS:
-        raise ValueError(f"--task {task!r} must be one of {', '.join(TASKS)}.")
+        raise ValueError(f"--task {task} must be one of {', '.join(TASKS)}.")
     if task == "one-class":
         return task
     if y is None:
-        raise ValueError(f"{path} has no labels; say where they are with --label, or use --task one-class.")
+        raise ValueError(f"{path} has no labels. Name them with --label, or use --task one-class.")
     if task != "auto":
         return task
     from coterie.inputs.targets import task_of
@@ -214,9 +237,9 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
     return task_of(y)
 
 
-def show_methods(how: str, rows: Iterable[tuple[str, str, Method, Iterable[Parameter]]]) -> None:
-    """Methods with their labels and the parameters that can be set, and the criteria; then exit."""
-    table = Table("method", "labels", "what it is", f"parameters ({how})")
+def show_methods(syntax: str, rows: Iterable[tuple[str, str, Method, Iterable[Parameter]]]) -> None:
+    """Print the methods with their labels and parameters, and the criteria; then exit."""
+    table = Table("method", "labels", "description", f"parameters ({syntax})")
     for name, labels, method, parameters in rows:
         table.add_row(name, labels, method.description, Text(", ".join(f"{p.name}={p.default}" for p in parameters)))
     Console().show(table)
@@ -225,13 +248,13 @@ def show_methods(how: str, rows: Iterable[tuple[str, str, Method, Iterable[Param
 
 
 def names_of(source: FeatureSource, features: np.ndarray) -> list[str | None]:
-    """Names of some features, None where the data have none."""
+    """Return the names of some features; None for features without a name."""
     names = source.feature_names
     return [None if names is None else str(names[int(j)]) for j in features]
 
 
 def stem(path: Path) -> str:
-    """The name of the data without what tells their format and packing."""
+    """Return the name of the data without the suffixes of format and compression."""
     name = path.name.rstrip("/") or path.resolve().name
     for suffix in COMPRESSED:
         name = name.removesuffix(suffix)
@@ -240,53 +263,53 @@ def stem(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the work is done: here, or on a Dask cluster."""
+    """Option to run a command on a Dask cluster."""
 
     dask: Annotated[
         str | None,
         option(
-            "Data",
-            "Do the work on a Dask cluster, whose workers read the data themselves: the scheduler's address "
-            "(tcp://host:8786), or local for worker processes on this machine.",
+            "Cluster",
+            "Run on a Dask cluster, whose workers read the data: address of the scheduler (tcp://host:8786), or local for "
+            "worker processes on this machine.",
             metavar="ADDRESS|local",
         ),
     ] = None
 
-    def check(self, able: bool, what: str) -> None:
-        """Refuse what cannot be done on a cluster, before one is looked for."""
-        if self.dask is not None and not able:
-            raise ValueError(f"{what} cannot be done on a cluster: it looks at all features together. Leave --dask out.")
+    def check(self, supported: bool, method: str) -> None:
+        """Raise a ``ValueError`` if a method cannot run on a cluster, before the cluster is started."""
+        if self.dask is not None and not supported:
+            raise ValueError(f"{method} cannot run on a cluster because it needs all features together. Remove --dask.")
 
     @contextmanager
-    def opened(self, path: Path, options: DataOptions, console: Console, **more: Any) -> Iterator[Dataset]:
-        """The data, with their features on the cluster as long as this lasts, where one is asked for."""
+    def opened(self, path: Path, options: DataOptions, console: Console, **arguments: Any) -> Iterator[Dataset]:
+        """Open the data, with their features on the cluster if ``--dask`` is set."""
         if self.dask is None:
-            yield options.open(path, console, **more)
+            yield options.open(path, console, **arguments)
             return
         from coterie.data.opening import open_store_with
 
         with self.client(path) as client:
             from coterie.cluster import DistributedSource
 
-            assert client is not None  # a cluster was asked for
+            assert client is not None  # because --dask is set
 
             def place(store: Store) -> DistributedSource:
                 return DistributedSource.of_store(store, client)
 
-            yield options.open(path, console, partial(open_store_with, place=place), **more)
+            yield options.open(path, console, partial(open_store_with, place=place), **arguments)
 
     @staticmethod
     def converting(client: Client) -> Callable[..., Path]:
-        """:func:`coterie.data.convert` by the workers of a client."""
+        """Return :func:`coterie.data.convert` for the workers of a client."""
         from coterie.cluster import convert
 
         return partial(convert, client=client)
 
     @contextmanager
     def client(self, store: Path | None = None) -> Iterator[Client | None]:
-        """A client of the cluster that was asked for, with a worker at least; None where none was asked for.
+        """Yield a client of the cluster with at least one worker; None without ``--dask``.
 
-        What the workers are to open must be a ``store``.
+        ``store`` is the path that the workers open, which must be a store.
         """
         if self.dask is None:
             yield None
@@ -296,26 +319,26 @@ class Cluster:
         from coterie.data.opening import check_store
 
         if store is not None:
-            check_store(store)  # before a cluster is started for it
+            check_store(store)  # before the cluster is started
 
         try:
             import distributed
         except ImportError as error:
             raise missing_extra("--dask", "dask.distributed", "dask") from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # lost workers are no news: the work goes on without them
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the work continues without lost workers
         with ExitStack() as stack:
-            where: object = self.dask
+            address: object = self.dask
             if self.dask == "local":
-                with ignore_signal(signal.SIGINT):  # Ctrl-C is for this process, which ends the work of the others
-                    where = stack.enter_context(
+                with ignore_signal(signal.SIGINT):  # this process handles Ctrl-C for its workers
+                    address = stack.enter_context(
                         distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
                     )
             try:
-                client = stack.enter_context(distributed.Client(where, set_as_default=False, timeout=_PATIENCE))
-                client.wait_for_workers(1, timeout=_PATIENCE)
+                client = stack.enter_context(distributed.Client(address, set_as_default=False, timeout=_TIMEOUT))
+                client.wait_for_workers(1, timeout=_TIMEOUT)
             except (OSError, TimeoutError, ValueError) as error:
                 raise ClusterError(
-                    f"--dask {self.dask}: there is no scheduler with a worker to be reached there ({type(error).__name__}). "
-                    "Start one with `dask scheduler` and `dask worker tcp://host:8786`, or use --dask local."
+                    f"--dask {self.dask}: no scheduler with at least one worker could be reached ({type(error).__name__}). "
+                    "Start them with `dask scheduler` and `dask worker tcp://host:8786`, or use --dask local."
                 ) from error
             yield client

@@ -1,4 +1,4 @@
-"""``coterie demo``: the main job on data whose groups are known."""
+"""``coterie demo``: discovery on synthetic data with known groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from coterie import Discovery
 
-# Some features more than there are true ones: what is not true must be told by its confidence.
+# More features than true ones, so that some groups are false and must get a low confidence.
 _SETTINGS: Settings = {
     "task": "classification",
     "n_features_to_select": 16,
@@ -31,18 +31,25 @@ _SETTINGS: Settings = {
 
 def demo(
     *,
-    seed: Annotated[int, option(None, "Seed of the synthetic data.", min=0)] = 1,
-    n_features: Annotated[int, option(None, "Number of features.", min=38)] = 10_000,
-    output: Annotated[Path, option(None, "Folder for the results; an earlier result is replaced.", "--output -o")] = Path(
-        "coterie-demo"
-    ),
+    seed: Annotated[int, option(None, "Seed of the synthetic data.", common=True, min=0)] = 1,
+    n_features: Annotated[int, option(None, "Number of features.", common=True, min=38)] = 10_000,
+    output: Annotated[
+        Path,
+        option(
+            None,
+            "Folder for the results. Existing results are replaced.",
+            "--output -o",
+            common=True,
+            metavar="FOLDER",
+        ),
+    ] = Path("coterie-demo"),
     console: Console,
 ) -> None:
-    """Discover groups in synthetic data (TPAMI 2016, section 5.2), compare them with the truth, and write the results.
+    """Discover groups in synthetic data (TPAMI 2016, section 5.2) and compare them with the true groups.
 
     Examples:
-        coterie demo
-        coterie demo --seed 3 -o /tmp/demo
+        - coterie demo
+        - coterie demo --seed 3 -o demo-3
     """
     from coterie.data import Dataset, as_source
     from coterie.datasets import make_support_affiliated
@@ -54,23 +61,23 @@ def demo(
         check_output(output, overwrite=True)
         data = make_support_affiliated(n_features=n_features, random_state=seed)
         console.show(
-            f"Synthetic data: {len(data.y):,} samples, {n_features:,} features; {len(data.groups)} groups with "
-            f"{len(data.groups.members)} features decide the class, the rest is noise."
+            f"Synthetic data: {len(data.y):,} samples, {n_features:,} features. {len(data.groups)} groups of "
+            f"{len(data.groups.members)} features determine the class. The other features are noise."
         )
         dataset = Dataset(as_source(data.X), data.y, format="synthetic", path=Path(f"make_support_affiliated, seed {seed}"))
         result, code = run(dataset, console, **_SETTINGS)
         recovery = group_recovery(data.groups, result.model.groups_)
         files = write_result(output, result, overwrite=True)
     console.show(_table(result, data))
-    _tell(result, data, recovery, console)
+    _show_quality(result, data, recovery, console)
     console.show(f"Written to {output}: {', '.join(files)}.")
     console.result({"output": str(output), "files": files, "recovery": recovery, **result.to_dict()})
     if code:
         raise typer.Exit(code)
 
 
-def _tell(result: Discovery, data: Bunch, recovery: float, console: Console) -> None:
-    """How good it is, in words."""
+def _show_quality(result: Discovery, data: Bunch, recovery: float, console: Console) -> None:
+    """Print the judgement, the recovery, the missed groups and the optimality gap."""
     model = result.model
     found = {group.support for group in model.groups_}
     missed = [
@@ -80,18 +87,17 @@ def _tell(result: Discovery, data: Bunch, recovery: float, console: Console) -> 
     ]
     if result.judgement:
         console.show(result.judgement)
-    console.show(f"Recovery: {recovery:.1%} of the true features stand in their right group and role.")
+    console.show(f"Recovery: {recovery:.1%} of the true features were found in the correct group and role.")
     if missed:
         console.show(f"Not found: {', '.join(missed)}.")
     console.show(
-        f"Relative optimality gap of the weights, given the features: "
-        f"{model.dual_gap_:.1e}; {model.n_correlations_evaluated_:,} of {model.n_correlations_possible_:,} correlations "
-        f"evaluated; {result.seconds:.1f} s."
+        f"Relative optimality gap of the weights for these features: {model.dual_gap_:.1e}. Correlations evaluated: "
+        f"{model.n_correlations_evaluated_:,} of {model.n_correlations_possible_:,}. Time: {result.seconds:.1f} s."
     )
 
 
 def _table(result: Discovery, data: Bunch) -> Table:
-    """One row per group: what was found, and whether it is true."""
+    """Return a table with one row per group found, compared with the true groups."""
     truth = {
         int(feature): (group, weight)
         for group, weight in zip(data.groups, data.weights, strict=True)
@@ -109,7 +115,7 @@ def _table(result: Discovery, data: Bunch) -> Table:
         if group.support in truth:
             true_group, weight = truth[group.support]
             complete = set(true_group.members) == set(group.members)
-            role = "true" if true_group.support == group.support else "affiliated of a true one"
+            role = "true" if true_group.support == group.support else "affiliated feature of a true group"
             verdict = f"{role}{'' if complete else ', incomplete'} (true weight {weight:+.2f})"
         confidence = "" if group.confidence is None else f"{group.confidence:.2f}"
         table.add_row(

@@ -1,4 +1,4 @@
-"""What ``coterie info`` says of what a file has besides features: columns, obs, layers, arrays; and which may be labels."""
+"""Facts that ``coterie info`` shows about columns, obs, layers and arrays of a file, and candidates for labels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from coterie.bounds import DataFileError, open_regular
 from coterie.cli.data import DataOptions
 from coterie.data.readers.columns import listed
 
-# Different values up to which a column may be the labels of classes.
+# Largest number of distinct values of a column that may be class labels.
 _MAX_CLASSES = 20
 
 
 def format_of(path: Path, options: DataOptions) -> str:
-    """The format of a file; empty for a folder, or where opening will tell."""
+    """Return the format of a file; empty for a folder or a missing file."""
     from coterie.data.readers.formats import detect_format, resolve
 
     file = resolve(path)
@@ -24,7 +24,7 @@ def format_of(path: Path, options: DataOptions) -> str:
 
 
 def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
-    """A table, whatever its columns hold; ``column table`` has a row a column."""
+    """Return facts about a table with columns of any type; ``column table`` has one row per column."""
     from coterie.data.readers.formats import resolve
     from coterie.data.readers.tabular import table_columns
 
@@ -32,25 +32,27 @@ def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
     found, label = table_columns(kind, resolve(path), **arguments)
     columns = [_column(column) for column in found]
     features = [column for column in found if column.usable and column is not label]
-    gaps = [column for column in features if column.n_missing]
+    incomplete = [column for column in features if column.n_missing]
     others = [column for column in found if not column.usable and column is not label]
     facts: dict[str, Any] = {"samples": found[0].n_samples, "columns": len(found), "features": len(features)}
     facts["feature names"] = listed([column.name for column in features], 5) or "none"
     if others:
         facts["columns that are not numeric"] = f"{len(others)} ({listed([column.name for column in others])})"
-    if gaps:
-        facts["features with missing values"] = f"{len(gaps)} ({listed([column.name for column in gaps])})"
-    facts["labels"] = "none" if label is None else f"{label.name}: {_in_words(_column(label))}"
+    if incomplete:
+        facts["features with missing values"] = f"{len(incomplete)} ({listed([column.name for column in incomplete])})"
+    facts["labels"] = "none" if label is None else f"{label.name}: {_summary(_column(label))}"
     if label is None:
         facts["candidates for labels"] = candidates(columns, found[0].n_samples)
-    wanted = [*(["--label", "NAME"] if label is None else ["--label", label.name])]
-    wanted += ["--keep-numeric"] * bool(others) + ["--impute", "median"] * bool(gaps)
-    facts["for instance"] = " ".join(["coterie", "discover", str(path), *(f"'{w}'" if " " in w else w for w in wanted)])
+    words = ["--label", "NAME" if label is None else label.name]
+    words += ["--keep-numeric"] * bool(others) + ["--impute", "median"] * bool(incomplete)
+    facts["for instance"] = " ".join(
+        ["coterie", "discover", str(path), *(f"'{word}'" if " " in word else word for word in words)]
+    )
     return {**facts, "column table": columns}
 
 
 def annotated_facts(path: Path) -> dict[str, Any]:
-    """The obs columns and layers of an .h5ad file."""
+    """Return facts about the obs columns and layers of an .h5ad file."""
     from coterie.data.readers.h5ad import H5adReader
 
     reader = H5adReader(path)
@@ -68,19 +70,19 @@ def annotated_facts(path: Path) -> dict[str, Any]:
 
 
 def array_facts(path: Path) -> dict[str, Any]:
-    """The names of the arrays in an .npz file, any of which may be the labels."""
+    """Return the names of the arrays in an .npz file, any of which may be the labels."""
     import zipfile
 
     with open_regular(path) as file:
         try:
             names = zipfile.ZipFile(file).namelist()
         except (zipfile.BadZipFile, ValueError) as error:
-            raise DataFileError(f"it is damaged or no .npz file ({error}).", path) from error
+            raise DataFileError(f"The file is damaged or not an .npz file ({error}).", path) from error
     return {"arrays": listed([name.removesuffix(".npy") for name in names], 20)}
 
 
 def _column(column: Any) -> dict[str, Any]:
-    """What is known of a column, for programs."""
+    """Return the facts about a column, for JSON."""
     facts: dict[str, Any] = {"name": column.name, "kind": column.kind, "missing": column.n_missing}
     facts["distinct"] = column.n_distinct
     if column.lowest is not None and column.usable:
@@ -92,14 +94,14 @@ def _column(column: Any) -> dict[str, Any]:
     return facts
 
 
-def _in_words(column: dict[str, Any]) -> str:
+def _summary(column: dict[str, Any]) -> str:
     distinct = "more than 1,000" if column["distinct"] is None else f"{column['distinct']:,}"
     ends = f" from {column['lowest']:g} to {column['highest']:g}" if "lowest" in column else ""
-    return f"{column['kind']}{ends}, {distinct} different, {column['missing']:,} missing"
+    return f"{column['kind']}{ends}, {distinct} distinct values, {column['missing']:,} missing"
 
 
 def column_rows(columns: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Columns for people: name, kind, missing, different values, and some of these."""
+    """Return one row per column for the terminal: name, kind, missing values, distinct values, and examples."""
     rows: list[tuple[str, ...]] = []
     for column in columns:
         shown = f"{column['lowest']:g} … {column['highest']:g}" if "lowest" in column else ""
@@ -113,7 +115,7 @@ def column_rows(columns: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def candidates(columns: list[dict[str, Any]], n_samples: int) -> str:
-    """Columns that may be labels: of classes, words before numbers and few before many; or of a quantitative trait."""
+    """Return the columns that may be labels: class labels (text before numbers, few classes first), or numeric targets."""
     few = [
         column
         for column in columns
@@ -122,7 +124,7 @@ def candidates(columns: list[dict[str, Any]], n_samples: int) -> str:
         and column["kind"] in ("text", "categories", "booleans", "numbers")
     ]
     few.sort(key=lambda column: (column["kind"] in ("numbers", "booleans"), column["distinct"]))
-    traits = sum(column["kind"] == "numbers" and column not in few for column in columns)
-    words = [f"{column['name']} ({column['distinct']} classes)" for column in few]
-    numbers = [f"{traits:,} numeric columns for a quantitative trait"] if traits else []
-    return "; ".join([*([listed(words, 10)] if words else []), *numbers]) or "none"
+    n_numeric = sum(column["kind"] == "numbers" and column not in few for column in columns)
+    classes = [f"{column['name']} ({column['distinct']} classes)" for column in few]
+    numbers = [f"{n_numeric:,} numeric columns for regression"] if n_numeric else []
+    return "; ".join([*([listed(classes, 10)] if classes else []), *numbers]) or "none"

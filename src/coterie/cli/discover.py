@@ -1,4 +1,4 @@
-"""``coterie discover``: groups of features in a file, and a folder with all about them."""
+"""``coterie discover``: groups of features in a file, written to a folder with a report."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.data import Cluster, DataOptions, DataPath, settle_task, stem
 from coterie.cli.options import option
 from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
-from coterie.methods import DISCOVERY, DISCOVERY_CV
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS
 
 if TYPE_CHECKING:
     from coterie import Discovery
@@ -24,66 +24,155 @@ if TYPE_CHECKING:
     from coterie.estimators.base import GroupDiscovery
     from coterie.groups.columns import Column
 
+_GENETICS = "Genetics"
+_VALIDATION, _SEARCH = "Validation", "Group discovery"
+_SHOWN_GROUPS = 20
+_SHOWN_MEMBERS = 4
+
+DiscoverTask = Annotated[
+    str,
+    option(
+        "Data",
+        "Kind of prediction: auto (by the labels), classification, regression, or one-class. For one-class, labels 1 (normal) "
+        "and -1 (outlier) allow validation; other labels are not used.",
+        "--task -t",
+        common=True,
+    ),
+]
 Validation = Annotated[
     Settings,
     parameter_options(
         "coterie.discovery:discover",
-        only=("fast", "n_pairs", "n_permutations"),
-        defaults="coterie.confidence.estimation:group_confidence",
-        panel="Validation",
+        panels={_VALIDATION: ("fast", "n_pairs", "n_permutations")},
+        common=("fast", "n_pairs", "n_permutations"),
+        texts={"fast": "Fit once with given settings, without validation and confidences."},
+        defaults_of="coterie.confidence.estimation:group_confidence",
     ),
 ]
 Parameters = Annotated[
     Settings,
-    parameter_options(*DISCOVERY.values(), *DISCOVERY_CV.values(), skip=("verbose", "nested"), panel="Group discovery"),
+    parameter_options(
+        *DISCOVERY_CV.values(),
+        *DISCOVERY.values(),
+        panels={
+            "": ("verbose", "nested"),
+            _VALIDATION: (
+                "max_features_to_select",
+                "min_features_to_select",
+                "n_features_to_select",
+                "Cs",
+                "C",
+                "thresholds",
+                "rule",
+                "cv",
+                "scoring",
+            ),
+            _SEARCH: "*",
+        },
+        common=("max_features_to_select", "threshold", "scoring"),
+        texts={
+            "n_features_to_select": "Number of support features, or their fraction of all features. auto continues until the "
+            "objective no longer changes.",
+            "max_features_to_select": "Largest number of support features to choose.",
+            "min_features_to_select": "Smallest number of support features to choose.",
+            "threshold": "Smallest absolute correlation of two features of the same group.",
+            "affiliates": "Affiliated features: complete for all correlated features, ranked for those encountered during the "
+            "search only.",
+            "n_features_per_round": "Number of support features selected per round.",
+            "n_bins": "Number of bins per feature, for --correlation su.",
+            "rule": "Choose the best mean score, or the fewest features within one standard error of it.",
+            "cv_part": "Samples from which a fold of --embedded-cv proposes features: all others, or its own.",
+            "max_rounds": "Largest number of rounds.",
+            "tol": "Relative tolerance of the solver.",
+            "C": "Weight of the loss.",
+            "Cs": "Values of C to choose from, or their number.",
+            "thresholds": "Thresholds to choose from.",
+            "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
+            "chooses.",
+            "loss": "Loss function.",
+            "reuse_features": "Allow a round to select features of earlier rounds again.",
+            "fit_intercept": "Fit no intercept.",
+            "standardize": "Divide features by their standard deviation. auto: yes, but validation chooses if at least nine "
+            "of ten values are zero.",
+            "class_weight": 'Weights of the classes, such as {"case": 2, "control": 1}, or balanced.',
+            "cv": "Number of folds; with --fast, of embedded cross-validation.",
+            "scoring": "Score to validate with: a name of scikit-learn, such as roc_auc or balanced_accuracy.",
+            "embedded_cv": "Number of folds of embedded cross-validation, which the papers use to select features.",
+            "fixed_features": "Features that are always support features: names or indices, or @file with one per line.",
+            "correlation": "Measure of correlation; none for no groups.",
+            "representative": "Support feature of a group: the one with the best score, or the medoid.",
+            "keep": "Features that the saved model returns from transform: support features or whole groups.",
+            "n_jobs": "Number of threads; does not change the result.",
+            "random_state": "Seed of folds, half-samples and permutations.",
+        },
+        defaults={
+            **DISCOVERY_DEFAULTS,
+            "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
+            "C": "chosen by validation; 1.0 with --fast",
+            "thresholds": "the value of --threshold",
+            "predict_with": "support,groups for dense data of up to 2,000 samples, otherwise support",
+            "loss": "squared_hinge; squared for regression",
+            "class_weight": "none",
+            "scoring": "accuracy; r2 for regression; balanced_accuracy for one-class",
+            "embedded_cv": "none",
+            "fixed_features": "none",
+            "max_rounds": "no limit",
+            "n_jobs": "all cores",
+            "random_state": 0,
+        },
+    ),
 ]
-_PANEL = "Genetics"
-_SHOWN_GROUPS = 20
-_SHOWN_MEMBERS = 4
 
 
 def discover(
     data: DataPath,
     *,
-    output: Annotated[
-        Path | None, option("Output", "Folder for the results; by default the data's name with -groups.", "--output -o")
-    ] = None,
-    task: Task = "auto",
     options: DataOptions,
+    task: DiscoverTask = "auto",
+    parameters: Parameters,
+    validation: Validation,
+    genetics: Genetics,
     cluster: Cluster,
-    model: Annotated[Path | None, option("Output", "Save the model to this file, too.", "--model -m")] = None,
-    overwrite: Annotated[bool, option("Output", "Replace results that are there already.", "--overwrite")] = False,
+    output: Annotated[
+        Path | None,
+        option(
+            "Output",
+            "Folder for the results.",
+            "--output -o",
+            common=True,
+            metavar="FOLDER",
+            default="name of the data with -groups",
+        ),
+    ] = None,
+    model: Annotated[Path | None, option("Output", "Also save the model to this file.", "--model -m", metavar="FILE")] = None,
+    overwrite: Annotated[bool, option("Output", "Replace existing results.", "--overwrite", common=True)] = False,
     image_shape: Annotated[
         str | None,
         option(
             "Output",
-            "The features are the pixels of images of this size: report.html has a map of them.",
+            "Size of the images whose pixels are the features. The report then has a map of them.",
             metavar="ROWS,COLUMNS",
         ),
     ] = None,
-    genetics: Genetics,
-    validation: Validation,
     console: Console,
-    parameters: Parameters,
 ) -> None:
-    """Find support features and their groups, tell whether they predict and which are real, and write a folder with it all.
+    """Find groups of features that predict the labels, validate them, and write a folder with a report.
 
-    Cross-validation (--cv, 5 folds) chooses the number of features, C, and what else you have not said; the score reported is
-    that of the whole procedure on samples it has not seen. The confidence of a group is the share of half-samples in which it
-    is found again. --fast does one fit with given settings, judged by its training data alone; --cv is then the papers'
-    embedded cross-validation. The folder has groups.csv (one row per feature), result.json, model.coterie (for coterie
-    predict), report.html, for classes classes.csv (means, fold changes and detection rates of each feature by class), for SNPs
-    groups.clumps, for AnnData a copy with the groups in var and uns (in scanpy's form). Ctrl-C ends the search after the
-    current round and keeps what has been found.
+    Cross-validation chooses the number of features and all settings that are not given. The reported score is that of the
+    whole procedure on held-out samples. The confidence of a group is the share of half-samples in which it is found again.
+
+    The folder contains report.html, groups.csv (one row per feature), result.json and model.coterie (for coterie predict).
+    Classification adds classes.csv, genotypes add groups.clumps, and AnnData adds annotated.h5ad. Ctrl-C ends the search
+    after the current round and keeps the groups found so far.
 
     Examples:
-        coterie discover data.svm
-        coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
-        coterie discover data.svm --n-features-to-select 50 --C 1 --fast
-        coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
-        coterie discover cells.h5ad --label bulk_labels --task classification
-        coterie discover digits.npz --image-shape 28,28
-        coterie discover shared/x.store --dask tcp://scheduler:8786
+        - coterie discover genes.csv --label diagnosis
+        - coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
+        - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
+        - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
+        - coterie discover cells.h5ad --label bulk_labels --task classification
+        - coterie discover digits.npz --image-shape 28,28
+        - coterie discover shared/x.store --dask tcp://scheduler:8786
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.discovery import check_settings, validates
@@ -100,7 +189,7 @@ def discover(
             settled = settle_task(task, dataset.y, data)
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
-                console.note("Samples labelled 1 are learnt from, those labelled -1 are outliers to judge by.")
+                console.note("The model is fitted to samples labelled 1. Samples labelled -1 are outliers for validation.")
             result, code = run(
                 dataset, console, task=settled, label=options.label, image_shape=shape, **validation, **parameters
             )
@@ -122,30 +211,30 @@ def discover(
 
 
 def run(dataset: Dataset, console: Console, **settings: Any) -> tuple[Discovery, int]:
-    """The discovery in a data set, and the exit code; a signal ends the search early, and what has been found is kept."""
+    """Return the discovery in a data set and the exit code. A signal ends the search early and keeps its groups so far."""
     import coterie
 
-    if settings.get("random_state", 0) is None:  # the same command gives the same result
+    if settings.get("random_state", 0) is None:  # the same command must give the same result
         del settings["random_state"]
     with console.collecting_warnings(), stopping_gracefully(console.note) as request:
         found = coterie.discover(dataset, verbose=console.verbose, **settings)
     if found.interrupted and found.confidence is None and not settings.get("fast") and settings.get("n_pairs") != 0:
-        console.note("The confidences were left out.")
-    said = dict.fromkeys([*console.warnings, *found.warnings])  # also those of opening the data
-    found = replace(found, command=command_line() or found.command, warnings=tuple(said))
+        console.note("Confidences were not estimated because the command was stopped.")
+    texts = dict.fromkeys([*console.warnings, *found.warnings])  # the console also has those of opening the data
+    found = replace(found, command=command_line() or found.command, warnings=tuple(texts))
     return found, 0 if request.signal is None else 128 + request.signal
 
 
 def _image_shape(text: str | None) -> tuple[int, ...] | None:
-    """Rows and columns of the images whose pixels the features are."""
+    """Return the rows and columns of the images whose pixels are the features."""
     sizes = None if text is None else parse_value(text)
     if text is not None and not isinstance(sizes, list):
-        raise ValueError(f"--image-shape {text!r} must be rows and columns with a comma between, such as 28,28.")
+        raise ValueError(f"--image-shape {text} must be rows and columns separated by a comma, such as 28,28.")
     return None if sizes is None else tuple(sizes)
 
 
 def _with_labels(parameters: Settings, dataset: Dataset) -> Settings:
-    """Weights of classes under the labels themselves: JSON has text for keys, labels may be numbers."""
+    """Return parameters with class weights by label. Keys are text in JSON, but labels may be numbers."""
     weights = parameters.get("class_weight")
     if not isinstance(weights, dict) or dataset.y is None:
         return parameters
@@ -154,8 +243,8 @@ def _with_labels(parameters: Settings, dataset: Dataset) -> Settings:
 
 
 def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Genetics) -> None:
-    """What users of classes, PLINK and AnnData expect on top."""
-    if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
+    """Write the additional files for classes, PLINK and AnnData."""
+    if "chromosome" in dataset.feature_info:  # PLINK, or a store made from it
         from coterie.report.table import CLUMPS, write_clumps
 
         write_clumps(folder / CLUMPS, result, **genetics.windows)
@@ -169,7 +258,7 @@ def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Ge
 
 
 def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
-    """A copy of an AnnData file with the groups in it, and the table of classes, from ``raw`` where scanpy would take it."""
+    """Write a copy of an AnnData file with the groups, and the table of classes (from ``raw`` where scanpy would use it)."""
     from coterie.report.annotated import ANNOTATED, classes_in, read_quietly, write_annotated
     from coterie.report.table import CLASSES, write_classes
 
@@ -181,39 +270,44 @@ def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
 
 @dataclass(frozen=True)
 class Genetics:
-    """Options for genotypes: the association of single features, and the windows of clumps."""
+    """Options for genotypes: association of single features, and windows of clumps."""
 
     association: Annotated[
         bool | None,
         option(
-            _PANEL,
-            "Effect and p-value of each feature of the groups by itself, beside the covariates; the default for PLINK.",
+            _GENETICS,
+            "Add effect and p-value of each single feature in the groups, adjusted for the covariates.",
             "--association/--no-association",
+            default="on for PLINK data",
         ),
     ] = None
-    clump_kb: Annotated[float, option(_PANEL, "groups.clumps: SNPs within so many kb of the support SNP.")] = 250.0
+    clump_kb: Annotated[
+        float, option(_GENETICS, "Largest distance (kb) from the support SNP in groups.clumps.", default="250")
+    ] = 250.0
     clump_r2: Annotated[
         float | None,
-        option(_PANEL, "groups.clumps: SNPs with at least this r² to the support SNP; the whole group by default."),
+        option(_GENETICS, "Smallest r² with the support SNP in groups.clumps.", default="the whole group"),
     ] = None
-    clump_p2: Annotated[float, option(_PANEL, "groups.clumps: SNPs listed in SP2 have a smaller p-value.")] = 1.0
+    clump_p2: Annotated[
+        float, option(_GENETICS, "Upper limit of the p-values in column SP2 of groups.clumps.", default="1")
+    ] = 1.0
 
     @property
     def windows(self) -> Settings:
-        """For :meth:`coterie.FeatureGroups.clumps`."""
+        """Arguments of :meth:`coterie.FeatureGroups.clumps`."""
         return {"kb": self.clump_kb, "r2": self.clump_r2, "p2": self.clump_p2}
 
     def check(self) -> None:
-        """Refuse windows that are none, before anything is read."""
-        for name, value, most in (("kb", self.clump_kb, None), ("r2", self.clump_r2, 1.0), ("p2", self.clump_p2, 1.0)):
-            if value is not None and (value < 0 or (most is not None and value > most)):
-                raise ValueError(f"--clump-{name} {value:g} must be at least 0{' and at most 1' if most else ''}.")
+        """Raise a ``ValueError`` for values out of range, before the data are read."""
+        for name, value, highest in (("kb", self.clump_kb, None), ("r2", self.clump_r2, 1.0), ("p2", self.clump_p2, 1.0)):
+            if value is not None and (value < 0 or (highest is not None and value > highest)):
+                raise ValueError(f"--clump-{name} {value:g} must be at least 0{' and at most 1' if highest else ''}.")
 
     def add_association(self, model: GroupDiscovery, dataset: Dataset, task: str) -> None:
-        """Let the groups of a fitted model have effects and p-values, where they are wanted and there are any."""
+        """Add effects and p-values to the groups of a fitted model, if the options and the task allow it."""
         possible = task == "regression" or (task == "classification" and len(model.classes_) == 2)
         if self.association and not possible:
-            raise ValueError("--association needs two classes or numbers to predict; leave it out.")
+            raise ValueError("--association requires two classes or a numeric target. Remove --association.")
         if not possible or not (self.association if self.association is not None else "chromosome" in dataset.feature_info):
             return
         from coterie import association
@@ -223,14 +317,14 @@ class Genetics:
 
 
 def show_groups(result: Discovery, console: Console) -> None:
-    """The groups as a table, and the main figures."""
+    """Print the groups as a table, the judgement and the main figures."""
     from coterie.groups.columns import reading_table
 
     groups = result.groups
     columns, rows = reading_table("terminal", groups[:_SHOWN_GROUPS], result.context)
     table = Table(title="Groups, in order of discovery", title_justify="left")
     for column in columns:
-        # Places are aligned like numbers, so that positions stand below each other.
+        # Places are aligned like numbers, so that positions line up.
         right = column.numeric or column.name == "place"
         table.add_column(column.title, justify="right" if right else "left", overflow="ellipsis" if right else "fold")
     for row in rows:
@@ -239,16 +333,16 @@ def show_groups(result: Discovery, console: Console) -> None:
     if len(groups) > _SHOWN_GROUPS:
         console.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
     if any(column.name == "p_value" for column in columns):
-        console.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
+        console.show("P-values are those of single features on the samples that selected them. They are too small for a test.")
     if result.judgement:
         console.show(result.judgement)
     else:
-        console.show("Figures of the training data alone; without --fast, held-out scores and confidences tell what holds.")
-    console.show("; ".join(f"{words}: {_figure(value)}" for words, value in result.summary.items() if value is not None))
+        console.show("Scores are from the training data only. Run without --fast for held-out scores and confidences.")
+    console.show("; ".join(f"{name}: {_figure(value)}" for name, value in result.summary.items() if value is not None))
 
 
 def _cell(column: Column, value: Any) -> Text:
-    """A cell without markup, whatever is in the names."""
+    """Return a cell as ``Text``, so that markup in names is shown as it is."""
     if column.kind == "members":
         from coterie.groups.columns import listed
 

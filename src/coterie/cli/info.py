@@ -1,4 +1,4 @@
-"""``coterie info``: what is in a file or folder."""
+"""``coterie info``: content of a file or folder."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import TABLES, DataOptions
+from coterie.cli.options import option
 from coterie.cli.output import Console
 
 _SHOWN_CLASSES = 10
-# Columns of a table that are listed for people; programs get all.
+# Number of columns of a table that are listed; JSON has all.
 _SHOWN_COLUMNS = 40
 _COLUMNS = "column table"
 
@@ -21,34 +22,32 @@ _COLUMNS = "column table"
 def info(
     path: Annotated[
         Path,
-        typer.Argument(
-            metavar="PATH", help="Data in any format, a store, a model, or the folder of a discovery.", show_default=False
-        ),
+        typer.Argument(metavar="PATH", help="Data in any format, a store, a model, or a result folder.", show_default=False),
     ],
     *,
-    check: Annotated[bool, typer.Option("--check", help="Read a store whole and compare its checksums.")] = False,
+    check: Annotated[bool, option(None, "Read the whole store and verify its checksums.", "--check", common=True)] = False,
     options: DataOptions,
     console: Console,
 ) -> None:
-    """Tell what is in a data file, a store, a model or a result folder.
+    """Describe a data file, a store, a model or a result folder.
 
-    Of a table, and of the obs of an AnnData file, every column with what it holds and how much is missing, and which may be
-    the labels. Nothing is refused here that discover would refuse.
+    For tables and for the obs of AnnData files, info lists every column with its type and number of missing values, and
+    the columns that may be labels. Tables that discover rejects are described, too.
 
     Examples:
-        coterie info data.svm.gz
-        coterie info patients.csv
-        coterie info cells.h5ad --json
-        coterie info news20.store --check
-        coterie info results
+        - coterie info data.svm.gz
+        - coterie info patients.csv
+        - coterie info cells.h5ad --json
+        - coterie info news20.store --check
+        - coterie info results
     """
     if not path.exists() and not Path(f"{path}.bed").exists():
-        raise FileNotFoundError(f"There is no file or folder {path}.")
+        raise FileNotFoundError(f"File or folder {path} not found. Check the path.")
     facts = _facts(path, check, options)
     table = Table(show_header=False, box=None)
-    for words, value in facts.items():
-        if words != _COLUMNS:
-            table.add_row(words.replace("_", " "), Text(_text(value)))
+    for name, value in facts.items():
+        if name != _COLUMNS:
+            table.add_row(name.replace("_", " "), Text(_text(value)))
     console.show(table)
     if facts.get(_COLUMNS):
         _show_columns(facts[_COLUMNS], console)
@@ -59,14 +58,14 @@ def _show_columns(columns: list[dict[str, Any]], console: Console) -> None:
     from coterie.cli.description import column_rows
 
     table = Table("column", "kind")
-    for words in ("missing", "different"):
-        table.add_column(words, justify="right")
+    for name in ("missing", "distinct"):
+        table.add_column(name, justify="right")
     table.add_column("values", overflow="fold")
     for row in column_rows(columns[:_SHOWN_COLUMNS]):
         table.add_row(*map(Text, row))
     console.show(table)
     if len(columns) > _SHOWN_COLUMNS:
-        console.show(f"… and {len(columns) - _SHOWN_COLUMNS:,} more columns; --json has all.")
+        console.show(f"… and {len(columns) - _SHOWN_COLUMNS:,} more columns. --json lists all.")
 
 
 def _facts(path: Path, check: bool, options: DataOptions) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def _facts(path: Path, check: bool, options: DataOptions) -> dict[str, Any]:
 
     if path.is_dir() and (path / RESULT).exists():
         content = read_result(path)
-        read_result(path, model=True)  # damage is to be found
+        read_result(path, model=True)  # raises an error if the model is damaged
         return {
             "kind": "result of coterie discover",
             **{k: content[k] for k in ("written_by", "written_at", "task", "estimator", "interrupted")},
@@ -88,7 +87,7 @@ def _facts(path: Path, check: bool, options: DataOptions) -> dict[str, Any]:
         from coterie.data import check_store
 
         check_store(path)
-    return {**_data_facts(path, options), **({"checksums": "right"} if check else {})}
+    return {**_data_facts(path, options), **({"checksums": "correct"} if check else {})}
 
 
 def _model_facts(path: Path) -> dict[str, Any]:
@@ -121,7 +120,7 @@ def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     block = source.block(0, min(1, n_features))
     facts["values"] = str(block.dtype)
     if source.is_sparse:
-        nonzeros = sum(columns.nnz for _, columns in source.blocks(1 << 20))  # type: ignore[union-attr]  # they are sparse
+        nonzeros = sum(columns.nnz for _, columns in source.blocks(1 << 20))  # type: ignore[union-attr]  # blocks of a sparse source are sparse
         facts |= {"nonzeros": nonzeros, "density": nonzeros / max(1, n_samples * n_features)}
     else:
         facts["density"] = "dense"
@@ -139,8 +138,8 @@ def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
             facts["labels"] = f"{values[0]:g} to {values[-1]:g}"
         else:
             shown = [f"{v}: {c:,}" for v, c in zip(values[:_SHOWN_CLASSES], counts, strict=False)]
-            facts["labels"] = ", ".join(shown) + (f", … {len(values)} in all" if len(values) > _SHOWN_CLASSES else "")
-    if kind == "plink":  # what the labels of genotypes are called
+            facts["labels"] = ", ".join(shown) + (f", … ({len(values)} classes)" if len(values) > _SHOWN_CLASSES else "")
+    if kind == "plink":  # the term for labels in genetics
         facts["phenotype"] = facts.pop("labels")
     return {**facts, **dataset.notes, **more}
 

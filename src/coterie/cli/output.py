@@ -1,4 +1,4 @@
-"""What a command says: results to the standard output, everything else to the standard error."""
+"""Output of a command: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -12,62 +12,68 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from coterie.cli.options import as_options
+from coterie.cli.help import show_all_options
+from coterie.cli.options import as_options, option
 from coterie.terminal import encodable, printable
 
 _PANEL = "Output"
-_WORDS: ContextVar[tuple[str, ...] | None] = ContextVar("words", default=None)
+_COMMAND_LINE: ContextVar[tuple[str, ...] | None] = ContextVar("command_line", default=None)
 
 
 @dataclass
 class Console:
-    """The voice of a command, with the options that all commands have.
+    """Output of a command, with the options that all commands have.
 
     Attributes
     ----------
     quiet, json, debug : bool
-        As asked for by the user.
+        Values of the options.
+    help_all : bool
+        Always False: the option prints the help and exits.
     warnings : list of str
-        What has been warned of.
+        Warnings so far, each one once.
     """
 
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=_PANEL)] = False
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=_PANEL)] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_PANEL)] = False
+    quiet: Annotated[bool, option(_PANEL, "Suppress progress and notes.", "--quiet -q", common=True)] = False
+    json: Annotated[bool, option(_PANEL, "Print the result as JSON.", "--json", common=True)] = False
+    debug: Annotated[bool, option(_PANEL, "Show the traceback of an error.", "--debug")] = False
+    help_all: Annotated[
+        bool,
+        option(None, "Show all options and exit.", "--help-all", common=True, is_eager=True, callback=show_all_options),
+    ] = False
     warnings: list[str] = field(default_factory=list, init=False)
 
     @property
     def verbose(self) -> int:
-        """For estimators: whether to show progress."""
+        """Value of the parameter ``verbose`` of estimators."""
         return 0 if self.quiet else 1
 
     def note(self, text: str) -> None:
-        """Say something by the way."""
+        """Print a note on standard error, unless the command is quiet."""
         if not self.quiet:
             say(text)
 
     def show(self, item: Any) -> None:
-        """Print a table or a line for people; names from data must come as ``Text``."""
+        """Print a table or a line, unless JSON is printed. Names from data must be passed as ``Text``."""
         if not self.json:
             console = _SafeConsole(file=sys.stdout, highlight=False)
-            if not console.is_terminal:  # a log has no edge to fold at
+            if not console.is_terminal:  # a log has no width at which to wrap
                 console.width = 160
             console.print(Text(item) if isinstance(item, str) else item)
 
     def write(self, text: str) -> None:
-        """Print text that programs may read as it is; only a terminal gets it without what would command it."""
+        """Print text for programs unchanged; control characters are escaped on a terminal only."""
         if sys.stdout.isatty():
             text = printable(text.replace("\r\n", "\n"))
         sys.stdout.write(encodable(text, sys.stdout.encoding or "utf-8"))
 
     def result(self, content: Any) -> None:
-        """Print the result for programs, if they asked for it."""
+        """Print the result as JSON, if ``--json`` is set."""
         if self.json:
             from coterie.groups.columns import plain
 
@@ -75,7 +81,7 @@ class Console:
 
     @contextmanager
     def collecting_warnings(self) -> Iterator[None]:
-        """Warnings become notes of one line, and are kept."""
+        """Print warnings as notes of one line, and collect them."""
 
         def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
             text = one_line(str(message))
@@ -88,12 +94,12 @@ class Console:
             warnings.simplefilter("default")
             warnings.filterwarnings("ignore", category=DeprecationWarning)
             warnings.filterwarnings("ignore", category=FutureWarning)
-            warnings.showwarning = show  # type: ignore[assignment]  # the other arguments are taken as they come
+            warnings.showwarning = show  # type: ignore[assignment]  # the other arguments are not used
             yield
 
 
 class _SafeConsole(RichConsole):
-    """A console that escapes what could control a terminal, and what its encoding does not have, also within tables."""
+    """Console that escapes control characters and characters missing in its encoding, also within tables."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         if isinstance(renderable, Text) and (text := self._escaped(renderable.plain)) != renderable.plain:
@@ -108,21 +114,21 @@ class _SafeConsole(RichConsole):
 
 
 def say(text: str) -> None:
-    """One line on the standard error."""
+    """Print one line on standard error."""
     print(printable(one_line(text)), file=sys.stderr, flush=True)
 
 
 def one_line(text: str) -> str:
-    """Text with its lines joined."""
+    """Return text with its lines joined."""
     return " ".join(text.split())
 
 
 def command_line() -> str | None:
-    """What the user has typed, for a report that says how it was made; None where nobody has."""
-    words = _WORDS.get()
+    """Return the command line for the report; None if the process was not started by a command."""
+    words = _COMMAND_LINE.get()
     return None if words is None else shlex.join(["coterie", *words])
 
 
-def remember_command(words: Iterable[str]) -> None:
-    """Keep what the user has typed, for :func:`command_line`."""
-    _WORDS.set(tuple(str(word) for word in words))
+def store_command(words: Iterable[str]) -> None:
+    """Store the command line for :func:`command_line`."""
+    _COMMAND_LINE.set(tuple(str(word) for word in words))

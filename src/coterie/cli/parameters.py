@@ -1,6 +1,6 @@
-"""Options made from the parameters of estimators and functions, so that every one can be reached.
+"""Options made from the parameters of estimators and functions, so that every parameter can be set.
 
-The signatures are read from the source text: importing scikit-learn and numba takes two seconds, which nobody wants to wait
+Signatures and docstrings are read from the source text, because importing scikit-learn and numba takes two seconds, too long
 for ``--help``.
 """
 
@@ -11,27 +11,28 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-import typer
 from rich.markup import escape
 
-from coterie.cli.options import Bundle
+from coterie.cli.options import Bundle, option, option_of
 from coterie.estimators.documentation import filled
 from coterie.methods import CRITERIA, Method
 
-# Parameters of estimators by name, and the content of results; values are of any kind.
+# Parameters of estimators by name, and the content of results; values are of any type.
 Settings: TypeAlias = dict[str, Any]
 _DATA = ("self", "X", "y", "sample_weight")
 _CRITERION = "criterion"
+# Length up to which the choices of an option are shown in place of its type. Longer ones follow the description.
+_MAX_CHOICES_WIDTH = 20
 
 
 class Parameter(NamedTuple):
-    """A parameter of an estimator or a function: name, default, and what its docstring says."""
+    """A parameter of an estimator or a function: name, default, and type and description from its docstring."""
 
     name: str
     default: Any
@@ -41,7 +42,7 @@ class Parameter(NamedTuple):
 
 @lru_cache(maxsize=64)
 def read_parameters(place: str) -> tuple[Parameter, ...]:
-    """Parameters of ``"module:Class"`` or ``"module:function"``, without those for the data."""
+    """Return the parameters of ``"module:Class"`` or ``"module:function"``, except those for data."""
     module, _, name = place.partition(":")
     tree = ast.parse(_file(module).read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef)) and n.name == name)
@@ -61,7 +62,7 @@ def read_parameters(place: str) -> tuple[Parameter, ...]:
 
 
 def _file(module: str) -> Path:
-    """The file of a module in a package; ``find_spec`` of the module would import the packages between."""
+    """Return the file of a module. ``find_spec`` of the module itself would import its parent packages."""
     package, *inside = module.split(".")
     spec = find_spec(package)
     assert spec is not None
@@ -70,28 +71,31 @@ def _file(module: str) -> Path:
 
 
 def parameters_of(method: Method) -> tuple[Parameter, ...]:
-    """What can be set in a method."""
+    """Return the parameters of a method that can be set."""
     return tuple(p for p in read_parameters(method.place) if p.name != "verbose")
 
 
-def check_setting(method: Method, name: str, chosen: Settings, said: str, hidden: Sequence[str] = ()) -> None:
-    """Refuse a parameter that a method has not; ``criterion.name`` is a parameter of its criterion."""
+def check_setting(method: Method, name: str, chosen: Settings, subject: str, hidden: Sequence[str] = ()) -> None:
+    """Raise a ``ValueError`` if a method does not have a parameter; ``criterion.name`` is a parameter of its criterion.
+
+    ``subject`` is the beginning of the message: the option and the method.
+    """
     possible = [p.name for p in parameters_of(method) if p.name not in hidden]
     part, dot, option = name.partition(".")
     if not dot or part != _CRITERION or _CRITERION not in possible:
         if part not in possible:
-            raise ValueError(f"{said} has no such parameter; it has {', '.join(possible)}.")
+            raise ValueError(f"{subject} has no such parameter. Its parameters are {', '.join(possible)}.")
         return
     criterion = chosen.get(_CRITERION, "knn")
     if criterion not in CRITERIA:
-        raise ValueError(f"{said} has no criterion {criterion!r}; it has {', '.join(CRITERIA)}.")
+        raise ValueError(f"{subject} has no criterion {criterion!r}. The criteria are {', '.join(CRITERIA)}.")
     known = [p.name for p in read_parameters(CRITERIA[criterion])]
     if option not in known:
-        raise ValueError(f"{said} has no such parameter; {criterion} has {', '.join(known)}.")
+        raise ValueError(f"{subject} with criterion {criterion} has no such parameter. Its parameters are {', '.join(known)}.")
 
 
 def with_criterion(chosen: Settings) -> Settings:
-    """Parameters of a method, with those of its criterion put into it.
+    """Return the parameters of a method, with the parameters of its criterion replaced by a criterion that has them.
 
     Examples
     --------
@@ -109,7 +113,7 @@ def with_criterion(chosen: Settings) -> Settings:
 
 
 def criteria_text() -> str:
-    """The criteria with their parameters, for the lists of methods."""
+    """Return the criteria with their parameters, for the lists of methods."""
     listed = (
         f"{name} ({', '.join(f'{p.name}={p.default}' for p in read_parameters(place))})" for name, place in CRITERIA.items()
     )
@@ -124,7 +128,7 @@ def _literal(node: ast.expr | None) -> Any:
 
 
 def _described(docstring: str) -> dict[str, tuple[str, str]]:
-    """Type and description of each parameter in a docstring of scikit-learn's form."""
+    """Return type and description of each parameter in a NumPy-style docstring, as plain text."""
     match = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", docstring, flags=re.DOTALL | re.MULTILINE)
     found: dict[str, tuple[str, str]] = {}
     if match is None:
@@ -132,72 +136,159 @@ def _described(docstring: str) -> dict[str, tuple[str, str]]:
     for entry in re.split(r"^(?=\w[\w, ]* : )", match.group(1), flags=re.MULTILINE):
         head, _, body = entry.partition("\n")
         names, _, kind = head.partition(" : ")
-        text = re.sub(r"\s+", " ", textwrap.dedent(body)).strip().replace("``", "").replace(":meth:", "").replace("`", "")
-        text = re.sub(r"(,? as in)? ?\[\d\]_", "", text)
-        found |= {name.strip(): (re.sub(r", default=.*", "", kind), text) for name in names.split(",")}
+        found |= {name.strip(): (re.sub(r", default=.*", "", kind), _plain(body)) for name in names.split(",")}
     return found
+
+
+def _plain(body: str) -> str:
+    """Return the text of a description without reStructuredText markup and references."""
+    text = re.sub(r"\s+", " ", textwrap.dedent(body)).strip()
+    text = re.sub(r":\w+:`~?([^`]*)`", lambda match: match[1].rpartition(".")[2], text).replace("`", "")
+    return re.sub(r"(,? as in)? ?\[\d\]_", "", text)
 
 
 def parameter_options(
     *places: str,
-    only: Sequence[str] | None = None,
-    skip: Sequence[str] = (),
-    defaults: str | None = None,
-    panel: str = "Method",
+    panels: Mapping[str, str | Sequence[str]],
+    common: Sequence[str] = (),
+    texts: Mapping[str, str] | None = None,
+    defaults: Mapping[str, object] | None = None,
+    defaults_of: str | None = None,
 ) -> Bundle:
-    """An option for each parameter of some estimators or functions; a command gets a dictionary of those that were set.
+    """Return one option per parameter of some estimators or functions; the command gets a dictionary of the options set.
 
-    The values are text that :func:`parse_value` reads; the estimators say what is wrong with them. Of several ``places``
-    (``"module:name"``) the first one that has a parameter describes it. A default of None stands for that of the function at
-    ``defaults``.
+    The values are text, converted by :func:`parse_value` and checked by the estimators.
+
+    Parameters
+    ----------
+    *places : str
+        Estimators or functions as ``"module:name"``. The first one that has a parameter describes it.
+
+    panels : mapping
+        Names of the parameters by panel of the help. ``"*"`` stands for all other parameters. Parameters without a panel, or
+        of the panel ``""``, have no option.
+
+    common : sequence of str
+        Parameters that ``--help`` shows.
+
+    texts : mapping of str, default=None
+        Descriptions for the command line, in place of the first sentences of those in the docstrings.
+
+    defaults : mapping, default=None
+        Defaults to show in place of those in the signatures.
+
+    defaults_of : str, default=None
+        Function with the defaults of parameters that are None in the signatures.
     """
-    elsewhere = {} if defaults is None else {parameter.name: parameter.default for parameter in read_parameters(defaults)}
+    elsewhere = (
+        {} if defaults_of is None else {parameter.name: parameter.default for parameter in read_parameters(defaults_of)}
+    )
+    panel_of = {name: panel for panel, names in panels.items() for name in ([names] if isinstance(names, str) else names)}
     known: dict[str, Parameter] = {}
     for parameter in (p for place in places for p in read_parameters(place)):
-        if parameter.name not in skip and (only is None or parameter.name in only):
-            default = elsewhere.get(parameter.name) if parameter.default is None else parameter.default
-            known.setdefault(parameter.name, parameter._replace(default=default))
+        default = elsewhere.get(parameter.name) if parameter.default is None else parameter.default
+        known.setdefault(parameter.name, parameter._replace(default=default))
+    options: list[inspect.Parameter] = []
+    for name, parameter in known.items():
+        panel = panel_of.get(name, panel_of.get("*"))
+        if panel:
+            text = (texts or {}).get(name) or _with_option_names(_first_sentences(parameter.help), known)
+            default = _shown((defaults or {}).get(name, parameter.default))
+            options.append(_option(parameter, panel, text, default, common=name in common))
 
     def build(**given: Any) -> Settings:
         return {
-            name: parse_value(value) if isinstance(value, str) else _flag(known[name], value)
+            name: _parsed(name, value) if isinstance(value, str) else _flag(known[name], value)
             for name, value in given.items()
             if value is not None and (value is not False or _is_switch(known[name]))
         }
 
-    return Bundle([_option(parameter, panel) for parameter in known.values()], build)
+    return Bundle(options, build)
+
+
+def _parsed(name: str, value: str) -> Any:
+    """Return the value of an option, whose name is added to an error message."""
+    try:
+        return parse_value(value)
+    except ValueError as error:
+        raise ValueError(f"{option_of(name)} {error}") from error
 
 
 def _is_switch(parameter: Parameter) -> bool:
-    """Whether a parameter is on, off, or left to the estimator."""
+    """Return True if a parameter can be on, off, or decided by the estimator."""
     return parameter.default == "auto" and parameter.kind.startswith("bool")
 
 
 def _flag(parameter: Parameter, value: bool) -> bool:
-    """What a flag says: itself for a switch, else what the parameter is not by default."""
+    """Return the value that a flag sets: its own for a switch, otherwise the opposite of the default."""
     return value if _is_switch(parameter) else not parameter.default
 
 
-def _option(parameter: Parameter, panel: str) -> inspect.Parameter:
-    """An option with a value, or for a parameter that is on or off, a flag for what it is not by default."""
+def _option(parameter: Parameter, panel: str, text: str, default: str, *, common: bool) -> inspect.Parameter:
+    """Return an option with a value; for a boolean parameter, a flag that sets the opposite of the default."""
     name = parameter.name.replace("_", "-")
     boolean = isinstance(parameter.default, bool) or _is_switch(parameter)
-    choices = re.match(r"\{(.*?)\}", parameter.kind)
-    hint = f" ({choices.group(1)})" if choices else ""
-    option = typer.Option(
-        f"--{name}/--no-{name}" if _is_switch(parameter) else f"--no-{name}" if parameter.default is True else f"--{name}",
-        help=escape(f"{_first_sentences(parameter.help)}{hint}")
-        + f" [dim]\\[default: {escape(str(parameter.default))}][/dim]",
+    negated = parameter.default is True
+    metavar, choices = ("", "") if boolean else _type_and_choices(parameter.kind)
+    info = option(
+        panel,
+        escape(f"{text}{choices}"),
+        f"--{name}/--no-{name}" if _is_switch(parameter) else f"--no-{name}" if negated else f"--{name}",
+        common=common,
+        default="" if boolean and not _is_switch(parameter) else escape(default),
         show_default=False,
-        rich_help_panel=panel,
-        metavar=None if boolean else "VALUE",
+        metavar=metavar,
     )
     kind: Any = bool | None if boolean else str | None
-    return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
+    return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, info])
+
+
+def _shown(default: Any) -> str:
+    """Return a default as it is typed on the command line; empty for None."""
+    if isinstance(default, (list, tuple)):
+        return ",".join(map(str, default))
+    return "" if default is None else str(default)
+
+
+def _type_and_choices(kind: str) -> tuple[str, str]:
+    """Return the type of an option for the help, and text with its choices if these are too long for a type.
+
+    Examples
+    --------
+    >>> from coterie.cli.parameters import _type_and_choices
+    >>> _type_and_choices('int or "auto"'), _type_and_choices('{"best", "one_se"}')
+    (('INTEGER|auto', ''), ('best|one_se', ''))
+    >>> _type_and_choices("int or list of float"), _type_and_choices("int, RandomState instance or None")
+    (('INTEGER|FLOAT,...', ''), ('INTEGER', ''))
+    """
+    braces = re.match(r"\{(.*?)\}", kind)
+    if braces:
+        choices = [choice.strip(' "') for choice in braces[1].split(",")]
+        text = "|".join("none" if choice == "None" else choice for choice in choices)
+        return (text, "") if len(text) <= _MAX_CHOICES_WIDTH else ("TEXT", f" One of {', '.join(text.split('|'))}.")
+    parts = []
+    if re.search(r"array-like of int, str", kind):
+        return "FEATURE,...", ""
+    if re.match(r"dict\b", kind):
+        parts.append("JSON")
+    if re.match(r"int\b", kind):
+        parts.append("INTEGER")
+    if re.search(r"\blist of float", kind):
+        parts.append("FLOAT,...")
+    elif re.search(r"\bfloat\b", kind):
+        parts.append("FLOAT")
+    words = re.findall(r'"(\w+)"', kind)
+    return "|".join([*parts, *words]) or "TEXT", ""
+
+
+def _with_option_names(text: str, names: Iterable[str]) -> str:
+    """Return text with names of parameters that contain an underscore replaced by those of their options."""
+    pattern = "|".join(name for name in names if "_" in name)
+    return re.sub(rf"\b({pattern})\b", lambda match: option_of(match[1]), text) if pattern else text
 
 
 def _first_sentences(text: str, length: int = 160) -> str:
-    """As many whole sentences as make about a line or two, at least one."""
+    """Return as many whole sentences as fit into a length, at least one."""
     sentences = re.split(r"(?<=[.;]) (?=[A-Z])", text)
     result = sentences[0]
     for sentence in sentences[1:]:
@@ -208,10 +299,10 @@ def _first_sentences(text: str, length: int = 160) -> str:
 
 
 def parse_value(value: object) -> Any:
-    """A Python value from the text of an option.
+    """Return a Python value from the text of an option.
 
-    Numbers, ``true``, ``false`` and ``none`` are what they look like; ``{…}`` and ``[…]`` are JSON; ``a,b,c`` is a list;
-    ``@file`` is the list of the lines of a file; anything else is text.
+    Numbers, ``true``, ``false`` and ``none`` become the Python values. ``{…}`` and ``[…]`` are read as JSON, ``a,b,c`` as a
+    list, ``@file`` as the list of the lines of a file. Anything else is text.
 
     Examples
     --------
@@ -234,14 +325,14 @@ def parse_value(value: object) -> Any:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise ValueError(f"{text!r} looks like JSON, but is not: {error}.") from error
+            raise ValueError(f"{text!r} is not valid JSON: {error}.") from error
     if text.startswith("@"):
         return [parse_value(line) for line in Path(text[1:]).read_text(encoding="utf-8").splitlines() if line.strip()]
     return [parse_value(part) for part in text.split(",") if part.strip()] if "," in text else value
 
 
 def parse_settings(settings: Sequence[str], option: str) -> Settings:
-    """Values given as ``name=value``."""
+    """Return the values given as ``name=value``."""
     chosen = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -252,9 +343,9 @@ def parse_settings(settings: Sequence[str], option: str) -> Settings:
 
 
 def put_setting(chosen: Settings, name: str, value: object, option: str) -> None:
-    """Set a parameter, or with ``name.key`` one entry of a parameter that is a dictionary.
+    """Set a parameter; ``name.key`` sets one entry of a parameter that is a dictionary.
 
-    Those of a criterion are left as they are, for :func:`with_criterion`.
+    Parameters of a criterion are kept under their full names for :func:`with_criterion`.
 
     Examples
     --------
@@ -270,4 +361,4 @@ def put_setting(chosen: Settings, name: str, value: object, option: str) -> None
     elif key and isinstance(chosen.setdefault(name, {}), dict):
         chosen[name][key] = value
     else:
-        raise ValueError(f"{option} {name}.{key}: write name.key=value for one entry of a dictionary.")
+        raise ValueError(f"{option} {name}.{key}: set an entry of a dictionary with name.key=value.")

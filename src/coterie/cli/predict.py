@@ -1,4 +1,4 @@
-"""``coterie predict``: a saved model on data."""
+"""``coterie predict``: predictions of a saved model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.data import TABLES, DataOptions, DataPath
+from coterie.cli.options import option
 from coterie.cli.output import Console
 
 if TYPE_CHECKING:
@@ -16,29 +17,27 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model file, or the folder of a discovery.", show_default=False)
-    ],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, or a result folder.", show_default=False)],
     data: DataPath,
     *,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="CSV file for the predictions; standard output by default.", rich_help_panel="Output"
+        option(
+            "Output", "CSV file for the predictions.", "--output -o", common=True, metavar="FILE", default="standard output"
         ),
     ] = None,
     options: DataOptions,
     console: Console,
 ) -> None:
-    """Predict with a saved model: one line a sample, and the score where the data have labels.
+    """Predict with a saved model: one line per sample, and the score if the data have labels.
 
-    Where both have names, these decide: the columns may stand in any order, with others among them, and only those that the
-    model reads are needed. Data without names must have all features of the training data, in the same order. Gaps are filled
-    with what --impute found in the training data.
+    If model and data have feature names, columns are matched by name. They may be in any order, and only the features that
+    the model uses are required. Data without names must have all features of the training data, in the same order. If the
+    model was trained with --impute, missing values are filled from the training data.
 
     Examples:
-        coterie predict results new.svm -o predictions.csv
-        coterie predict model.coterie genes.csv --label diagnosis --json
+        - coterie predict results new.svm -o predictions.csv
+        - coterie predict model.coterie genes.csv --label diagnosis --json
     """
     from coterie.files import claimed_files
     from coterie.persistence import load
@@ -47,12 +46,17 @@ def predict(
 
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
-        raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
+        raise ValueError(
+            f"{model} contains a {type(estimator).__name__}, which selects features but cannot predict. Use a model written "
+            "by coterie discover."
+        )
     if options.impute is not None:
-        raise ValueError("--impute belongs to the training: a model trained with it fills the gaps of new data by itself.")
+        raise ValueError(
+            "--impute applies to training only. A model trained with --impute fills missing values itself. Remove --impute."
+        )
     with claimed_files(output):
         own = _columns(estimator, data, options)
-        dataset = options.open(data, console, adjusts=True, gaps=hasattr(estimator, "fill_values_"), **own)
+        dataset = options.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
         columns, rows = _table(estimator, dataset)
         score = _score(estimator, dataset, console)
         if output is not None:
@@ -62,57 +66,57 @@ def predict(
         table = io.StringIO()
         write_rows(table, rows, columns)
         console.write(table.getvalue())
-    words = "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
+    name = "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
     if score is not None:
-        console.note(f"{words}: {score:.4f}")
+        console.note(f"{name}: {score:.4f}")
     console.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
 
 
 def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
-    """The columns of a table that the model reads, by name: all others may hold anything."""
+    """Return the columns of a table that the model uses, by name; other columns are not read."""
     from coterie.data.readers.formats import detect_format, resolve
     from coterie.inputs.naming import names_at
 
     known = names_at(estimator, estimator.prediction_features_)
     file = resolve(path)
-    if known is None or not file.is_file():  # opening it will tell
+    if known is None or not file.is_file():  # opening the file reports the error
         return {}
     kind = options.format or detect_format(file)
     return {"columns": known} if kind in TABLES else {}
 
 
 def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, Any]]]:
-    """The names of the columns, and a row a sample: its name, the prediction, decision values."""
+    """Return the names of the columns, and one row per sample: name, prediction, decision values, probabilities."""
     import numpy as np
 
-    source, more = dataset.source, _covariates(estimator, dataset)
-    predictions = estimator.predict(source, **more)
+    source, covariates = dataset.source, _covariates(estimator, dataset)
+    predictions = estimator.predict(source, **covariates)
     samples = dataset.sample_names if dataset.sample_names is not None else range(len(predictions))
     columns: dict[str, Any] = {"sample": [_plain(s) for s in samples], "prediction": [_plain(p) for p in predictions]}
     if hasattr(estimator, "decision_function"):
-        decision = np.atleast_2d(estimator.decision_function(source, **more).T)
+        decision = np.atleast_2d(estimator.decision_function(source, **covariates).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]
         columns |= {f"decision{label}": values for label, values in zip(labels, decision.tolist(), strict=True)}
     if hasattr(estimator, "predict_proba"):
-        shares = estimator.predict_proba(source, **more).T.tolist()
-        columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, shares, strict=True)}
+        probabilities = estimator.predict_proba(source, **covariates).T.tolist()
+        columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, probabilities, strict=True)}
     return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _covariates(estimator: Any, dataset: Dataset) -> dict[str, Any]:
-    """The covariates of the samples, for a model that has some."""
+    """Return the argument ``covariates`` for a model that was fitted with covariates."""
     if not hasattr(estimator, "covariate_names_"):
         return {}
     if dataset.covariates is None:
         raise ValueError(
-            f"The model was fitted with covariates ({', '.join(estimator.covariate_names_)}); "
-            "give those of these samples with --covar."
+            f"The model was fitted with covariates ({', '.join(estimator.covariate_names_)}). "
+            "Pass those of the new samples with --covar."
         )
     return {"covariates": dataset.covariates}
 
 
 def _score(estimator: Any, dataset: Dataset, console: Console) -> float | None:
-    """Score on data that have the labels of the model's kind."""
+    """Return the score; None if the data have no labels of the model's kind."""
     if dataset.y is None or not hasattr(estimator, "score"):
         return None
     try:

@@ -1,4 +1,4 @@
-"""``coterie profile``: how the correlations of all pairs of features are distributed."""
+"""``coterie profile``: distribution of the correlations of all pairs of features."""
 
 from __future__ import annotations
 
@@ -14,25 +14,30 @@ from coterie.cli.parameters import parse_value
 def profile(
     data: DataPath,
     *,
-    pairs: Annotated[int | None, option(None, "Draw so many pairs at random instead of counting all.")] = None,
-    bins: Annotated[str, option(None, "Number of bins, or edges such as 0,0.5,0.7,1.")] = "10",
-    confidence: Annotated[float, option(None, "Confidence of the limits of a sample.")] = 0.95,
-    random_state: Annotated[int | None, option(None, "Seed of the drawing.")] = None,
-    n_jobs: Annotated[int | None, option(None, "Number of threads; all cores by default.")] = None,
-    png: Annotated[Path | None, option("Output", "Draw the profile to this file (.png, .svg, .pdf).")] = None,
-    html: Annotated[Path | None, option("Output", "Write a page to read to this file (.html).")] = None,
-    csv: Annotated[Path | None, option("Output", "Write the bins to this file.")] = None,
+    pairs: Annotated[
+        int | None, option(None, "Number of random pairs to sample, in place of all pairs.", common=True, min=1)
+    ] = None,
+    bins: Annotated[str, option(None, "Number of bins, or edges such as 0,0.5,0.7,1.", common=True)] = "10",
+    confidence: Annotated[float, option(None, "Confidence level of the limits, with --pairs.")] = 0.95,
+    random_state: Annotated[int | None, option(None, "Seed of the sample of pairs.", default="random")] = None,
+    n_jobs: Annotated[int | None, option(None, "Number of threads.", default="all cores")] = None,
+    png: Annotated[
+        Path | None,
+        option("Output", "File for a figure of the profile (.png, .svg, .pdf).", common=True, metavar="FILE"),
+    ] = None,
+    html: Annotated[Path | None, option("Output", "File for a report (.html).", common=True, metavar="FILE")] = None,
+    csv: Annotated[Path | None, option("Output", "File for a table of the bins.", common=True, metavar="FILE")] = None,
     options: DataOptions,
     cluster: Cluster,
     console: Console,
 ) -> None:
-    """Count the absolute correlations of all pairs of features, exactly, or of pairs drawn at random.
+    """Count the absolute correlations of all pairs of features exactly, or estimate the counts from random pairs.
 
     Examples:
-        coterie profile data.svm
-        coterie profile cohort.bed --png profile.png --html profile.html
-        coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
-        coterie profile shared/x.store --dask tcp://scheduler:8786
+        - coterie profile data.svm
+        - coterie profile cohort.bed --png profile.png --html profile.html
+        - coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
+        - coterie profile shared/x.store --dask tcp://scheduler:8786
     """
     from coterie.correlation.profile import correlation_profile
     from coterie.files import claimed_files, new_file

@@ -1,1 +1,1 @@
-"""The group-discovery estimators: thin scikit-learn adapters of the search."""
+"""Group-discovery estimators: thin scikit-learn adapters of the search."""

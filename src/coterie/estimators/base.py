@@ -1,4 +1,4 @@
-"""What the group-discovery estimators share: they read, make settings of their parameters, search, and publish."""
+"""Base class of the group-discovery estimators: reads the data, builds the settings, searches, and sets the attributes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 @documented
 class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
-    """Base class: runs a search; a subclass names the kind of its targets and its loss."""
+    """Base class that runs a search; subclasses define the kind of target and the loss."""
 
     # Parameters that the constructors of all subclasses store.
     n_features_to_select: int | float | str
@@ -88,11 +88,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     n_jobs: int | None
     random_state: RandomStateLike
     verbose: int
-    # Parameters that some subclasses do not have.
+    # Parameters that some subclasses lack.
     loss: str | LossLike
     fit_intercept: bool = False
     class_weight: ClassWeightLike = None
-    # What a fit publishes.
+    # Fitted attributes.
     groups_: FeatureGroups
     confidence_: GroupConfidence
     standardize_: bool
@@ -100,11 +100,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     prediction_coef_: np.ndarray
     intercept_: np.ndarray
     covariate_coef_: np.ndarray
-    # What the target is to the estimator and to its loss, and whether it accounts for covariates.
+    # Kind of target for the estimator and its loss, and whether the estimator adjusts for covariates.
     _target: ClassVar[TargetKind]
     _adjusts: ClassVar[bool] = True
     _on_cluster: ClassVar[str] = "parts"
-    # A client is no property of samples, which scikit-learn would route through pipelines.
+    # Exclude the client from metadata routing, because it is not a property of samples.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
@@ -130,7 +130,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     }
 
     def _store(self, parameters: Mapping[str, Any]) -> None:
-        """Store the parameters of a constructor, which passes its ``locals()``."""
+        """Store the parameters of a constructor, passed as its ``locals()``."""
         for name, value in parameters.items():
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
@@ -152,13 +152,13 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         ----------
         %(X)s
         y : array-like of shape (n_samples,) or str, default=None
-            Labels of two or more classes, or numbers; of AnnData also the name of a column of ``obs``, of a path that of its
-            labels. None takes those that a path, data set or store has.
+            Labels of two or more classes, or numbers. For AnnData, also the name of a column of ``obs``; for a path, also the
+            name of its labels. None uses the labels of a path, data set or store.
         %(sample_weight)s
         %(feature_names)s
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
-            features, without a penalty that counts. None takes those that a data set or store has.
+            Covariates such as age, sex or principal components. The model adjusts for them and never selects them. They are
+            fitted together with the features, with a negligible penalty. None uses those of a data set or store.
         %(client)s
 
         Returns
@@ -191,16 +191,16 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
 
     @property
     def _loss(self) -> LossLike:
-        """The loss."""
+        """Loss of the estimator."""
         return loss_of(self.loss, self._target)
 
     @property
     def _embedded_cv(self) -> FoldsLike:
-        """The folds of embedded cross-validation, or None."""
+        """Folds of embedded cross-validation, or None."""
         return self.cv
 
     def _shared_settings(self) -> SearchSettings:
-        """The settings of the search that the parameters ask for, without those that validation may choose."""
+        """Return the settings of the search from the parameters, without those that validation may choose."""
         per_round = self.n_features_per_round
         return SearchSettings(
             loss=self._loss,
@@ -222,23 +222,23 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         )
 
     def _settings(self) -> SearchSettings:
-        """The settings of the search that the parameters ask for."""
+        """Return the settings of the search from the parameters."""
         standardize = None if isinstance(self.standardize, str) else bool(self.standardize)
         return replace(self._shared_settings(), C=float(self.C), predict_with=self.predict_with, standardize=standardize)
 
     def _fitted_settings(self) -> SearchSettings:
-        """The settings of the search that has led to this fitted model."""
+        """Return the settings of the search that produced this fitted model."""
         return replace(self._settings(), standardize=self.standardize_)
 
     def _compute(self, data: Input) -> dict[str, Any]:
         return self._discovered(data, self._settings(), self._n_features_wanted(data.n_features))
 
     def _n_features_wanted(self, n_features: int) -> int | None:
-        """The number of support features asked for, which may be more than there are; None for ``"auto"``."""
-        asked = self.n_features_to_select
-        if isinstance(asked, str):
+        """Return the requested number of support features, which may exceed ``n_features``; None for ``"auto"``."""
+        requested = self.n_features_to_select
+        if isinstance(requested, str):
             return None
-        return int(asked) if isinstance(asked, Integral) else features_of_share(asked, n_features)
+        return int(requested) if isinstance(requested, Integral) else features_of_share(requested, n_features)
 
     def _discovered(
         self,
@@ -250,13 +250,15 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         stoppable: bool = True,
         **known: Any,
     ) -> dict[str, Any]:
-        """Run the search; the fitted attributes, those already ``known`` among them.
+        """Run the search and return the fitted attributes, including those already ``known``.
 
-        ``moments`` are those of the features, where they are known; a signal ends the search after a round if it is stoppable.
+        ``moments`` are the moments of the features, if they have been computed. If ``stoppable``, a signal ends the search
+        after the current round.
         """
         loop = Search(data, settings, n_features, thread_count(self.n_jobs)).loop(moments)
         known = {**data.attributes, **({} if data.classes is None else {"classes_": data.classes}), **known}
-        # Folds may agree on fewer features per round, and a block may have old ones: then the number of rounds is not known.
+        # With embedded cross-validation or reused features, a round may add fewer new features than requested. The number of
+        # rounds is then unknown.
         bounded = not settings.reuse_features and settings.cv is None
         most_rounds = loop.rule.most_rounds() if bounded else settings.max_rounds
         report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.labels)
@@ -271,30 +273,30 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         with one_blas_thread():
             fitted = state()
         _warn_if_short(loop, n_features, settings.max_rounds)
-        _warn_if_inexact(settings, fitted["prediction_gap_"])
+        _warn_if_inexact(settings, fitted["prediction_gap_"], fitted["standardize_"])
         report.done(fitted)
         return fitted
 
     def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """Fitted attributes in the form of this estimator."""
+        """Return the fitted attributes in the form of this estimator."""
         return attributes
 
     def report(self, X: FeaturesLike, y: TargetsLike = None, path: Any = None, **options: Any) -> Report:
-        """Make a page about the model in its data; see :func:`coterie.report` for the options.
+        """Create a report of the model; see :func:`coterie.report` for the options.
 
         Parameters
         ----------
         X, y
             The data of the fit.
         path : path, default=None
-            Where to save the page.
+            File to save the report to.
         **options
-            As for :func:`coterie.report`.
+            Further arguments of :func:`coterie.report`.
 
         Returns
         -------
         report : coterie.report.Report
-            It shows itself in a notebook.
+            Report, which a notebook displays.
         """
         make: Callable[..., Report] = load("coterie.report.assembly:report")
         return make(self, X, y, path, **options)
@@ -304,7 +306,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         return self.groups_.members if self.keep == "groups" else np.sort(self.groups_.support)
 
     def _outputs(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
-        """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
+        """Return ``X @ coef + intercept``, of shape (n_samples, n_outputs); only the features used for prediction are read."""
         check_is_fitted(self)
         found = unwrapped(X)
         columns = columns_read(self, found.X, self.prediction_features_)
@@ -315,7 +317,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         return outputs if known is None else outputs + known @ self.covariate_coef_.T
 
     def _prediction_and_target(self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike) -> tuple[np.ndarray, Any]:
-        """Predictions for samples, and their labels or targets, to compare."""
+        """Return the predictions and the labels or targets of samples."""
         found = unwrapped(X, y)
         if covariates is None and hasattr(self, "covariate_names_"):
             covariates = found.covariates
@@ -323,7 +325,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of all features in the prediction, of shape (n_outputs, n_features); built on demand."""
+        """Weights of all features in the prediction, of shape (n_outputs, n_features); computed on access."""
         check_is_fitted(self)
         coef = np.zeros((len(self.prediction_coef_), self.n_features_in_))
         coef[:, self.prediction_features_] = self.prediction_coef_
@@ -331,7 +333,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
 
 
 def settings_of(model: GroupDiscovery) -> SearchSettings:
-    """The settings of the search that has led to a fitted model, to be done again on other samples."""
+    """Return the settings of the search that produced a fitted model, to repeat it on other samples."""
     check_is_fitted(model)
     return model._fitted_settings()
 
@@ -344,7 +346,7 @@ def input_of(
     covariates: CovariatesLike = None,
     client: ClientLike = None,
 ) -> Input:
-    """Data opened and checked as in the fit of a model."""
+    """Return data opened and checked as in the fit of a model."""
     return model._read(X, y, sample_weight=sample_weight, covariates=covariates, client=client)
 
 
@@ -353,19 +355,24 @@ def _warn_if_short(loop: CuttingPlane, n_features: int | None, max_rounds: int |
     if n_features is None or found >= n_features:
         return
     if found == loop.oracle.view.n_features:
-        reason = "X has no more features"
+        reason = "X has no more features."
     elif loop.exhausted:
-        reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
+        reason = (
+            "every other feature is constant or correlated with one of them. Raise threshold to split groups, or request "
+            "fewer features."
+        )
     else:
-        reason = f"max_rounds={max_rounds}, a callback or a signal ended the search"
-    warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=6)
+        limit = "" if max_rounds is None else f"max_rounds={max_rounds}, "
+        reason = f"the search was ended by {limit}a callback or a signal."
+    warnings.warn(f"Only {found} of {n_features} support features were found: {reason}", ConvergenceWarning, stacklevel=6)
 
 
-def _warn_if_inexact(settings: SearchSettings, gap: float) -> None:
+def _warn_if_inexact(settings: SearchSettings, gap: float, standardized: bool) -> None:
     if settings.predict_with == "groups" and gap > settings.tol:
+        remedy = "Choose" if standardized else "Scale the features (standardize=True), or choose"
         warnings.warn(
-            f"The model on support and affiliated features stopped at a relative gap of {gap:.1e}, over "
-            f"tol={settings.tol:g}. Scale the features (standardize=True) or choose a smaller C.",
+            f"The model on support and affiliated features stopped at a relative gap of {gap:.1e}, which exceeds "
+            f"tol={settings.tol:g}. {remedy} a smaller C or a larger tol.",
             ConvergenceWarning,
             stacklevel=6,
         )

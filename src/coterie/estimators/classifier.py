@@ -37,35 +37,36 @@ from coterie.validation.path_search import Fold
 
 
 def _has_probabilities(model: Any) -> bool:
-    """Whether a model has seen held-out samples, or will have in its fit; the error says what to do."""
+    """Return True if a model is calibrated on held-out samples, or will be in its fit; otherwise raise an error."""
     if "calibration_slope_" in vars(model) or (model._calibrates and "classes_" not in vars(model)):
         return True
     name = type(model).__name__
     raise AttributeError(
-        f"This {name} has no predict_proba: it was fitted without held-out samples to calibrate on. Fit a "
-        "GroupDiscoveryClassifierCV, or wrap it: sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+        f"This {name} has no predict_proba because it was fitted without held-out samples for calibration. Use "
+        "GroupDiscoveryClassifierCV or sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
     )
 
 
 @documented
 class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
-    """Find the few features that predict the class, and around each one its correlated features.
+    """Classifier that selects a few features and groups the features correlated with each of them.
 
-    The Group Discovery Machine [1]_ [2]_: a linear support vector machine that selects *support
-    features*, no two of them correlated at or over ``threshold``, and collects around each one
-    every *affiliated* feature that is. It is a classifier and a selector at once, and never forms a
-    matrix of all correlations. Every round is certified twice: how exactly the weights solve the problem
-    over the blocks of features found so far, and how far that is from the optimum over all sets of
-    uncorrelated features. Several classes are told apart one against the rest, with the same support
-    features for all.
+    The Group Discovery Machine [1]_ [2]_ is a linear support vector machine that selects *support features*. No two of them
+    have a correlation of ``threshold`` or more. Features that have such a correlation with a support feature are its
+    *affiliated* features. The estimator is both a classifier and a feature selector, and never forms the matrix of all
+    correlations.
+
+    Every round has two certificates: the gap of the weights for the blocks of features found so far, and the distance to the
+    optimum over all sets of uncorrelated features. More than two classes are treated as one-versus-rest, with the same
+    support features for all classes.
 
     Parameters
     ----------
     %(n_features_to_select)s
 
     loss : str or Loss, default="squared_hinge"
-        The loss: ``"squared_hinge"`` of the papers, or a subclass of :class:`coterie.solver.losses.Loss` with losses of one's
-        own (``docs/development/adding-a-loss.md``).
+        Loss function: ``"squared_hinge"`` as in the papers, or a subclass of :class:`coterie.solver.losses.Loss`; see "Adding
+        a loss" in the documentation.
 
     %(n_features_per_round)s
 
@@ -76,7 +77,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     %(predict_with)s
 
     C : float, default=1.0
-        Weight of the classification errors.
+        Weight of the loss, relative to the penalty on the weights.
 
     %(fit_intercept)s
 
@@ -97,7 +98,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Intercept.
 
     margin_ : ndarray of shape (n_outputs,)
-        The margin that the model leaves between the classes.
+        Margin between the classes.
 
     classes_ : ndarray of shape (n_classes,)
         The classes.
@@ -108,22 +109,22 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     See Also
     --------
-    GroupDiscoveryRegressor : For numbers.
-    GroupDiscoveryOneClass : For one class.
-    coterie.metrics.group_recovery : How much of a known group structure was found.
-    sklearn.svm.LinearSVC : With ``penalty="l1"``, a sparse linear model that keeps one feature of
-        each group at best.
+    GroupDiscoveryRegressor : Group discovery for numeric targets.
+    GroupDiscoveryOneClass : Group discovery for one class.
+    coterie.metrics.group_recovery : Share of a known group structure that was found.
+    sklearn.svm.LinearSVC : With ``penalty="l1"``, a sparse linear model that keeps at best one feature of
+        each group.
 
     Notes
     -----
-    Pearson correlations are computed with the sample weights. Two scores closer than 1e-10 of the
-    best one are tied; ties are broken by the content of the columns, then by name, so the result does
+    Pearson correlations are computed with the sample weights. Scores that differ by less than 1e-10 of the
+    best score are tied. Ties are broken by the content of the columns, then by name, so the result does
     not depend on the order of the columns.
 
-    Memory: NumPy arrays (float64, float32, integers, booleans; C or F order; memory maps) and CSC
-    matrices are used as they are. Other sparse formats are converted to CSC, which takes one copy of
-    the nonzeros. On top of the data come a few numbers for each feature and one dense column for
-    each support feature of a round.
+    NumPy arrays (float64, float32, integers, booleans; C or F order; memory maps) and CSC matrices are
+    used without a copy. Other sparse formats are converted to CSC, which takes one copy of the nonzeros.
+    In addition to the data, memory is needed for a few numbers per feature and one dense column per
+    support feature of a round.
 
     References
     ----------
@@ -185,7 +186,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self._store(locals())
 
     def decision_function(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
-        """Signed score of each sample: positive for ``classes_[1]``, or the largest for the predicted class.
+        """Return the decision values of samples.
+
+        For two classes, a positive value predicts ``classes_[1]``. For more classes, the largest value predicts the class.
 
         Parameters
         ----------
@@ -200,7 +203,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
-        """Class of each sample.
+        """Predict the class of samples.
 
         Parameters
         ----------
@@ -216,12 +219,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
-        """Probability of each class, for models that have seen held-out samples: :class:`GroupDiscoveryClassifierCV`.
+        """Return the probability of each class; only for models calibrated on held-out samples.
 
-        The decision values of the folds' held-out samples, each from the model of the fold that did not see it, tell by what
-        number they must be multiplied to be logits (temperature scaling). So the most probable class is the one that
-        :meth:`predict` names. Class weights count in it, as in :class:`sklearn.linear_model.LogisticRegression`. A model
-        without held-out samples has no probabilities; ``CalibratedClassifierCV(model, ensemble=False)`` makes some.
+        :class:`GroupDiscoveryClassifierCV` calibrates decision values by temperature scaling. The factor that turns them into
+        logits is fitted to the held-out samples of the folds, whose decision values come from the model fitted without
+        them. The most probable class is therefore the class that :meth:`predict` returns. Class weights enter the
+        calibration, as in :class:`sklearn.linear_model.LogisticRegression`. For a model without held-out samples, use
+        ``CalibratedClassifierCV(model, ensemble=False)``.
 
         Parameters
         ----------
@@ -230,14 +234,14 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
         Returns
         -------
-        shares : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of ``classes_``.
         """
         return probabilities(self._outputs(X, covariates), self.calibration_slope_)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
-        """Logarithm of :meth:`predict_proba`.
+        """Return the logarithm of :meth:`predict_proba`.
 
         Parameters
         ----------
@@ -258,7 +262,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         sample_weight: SamplesLike = None,
         covariates: CovariatesLike = None,
     ) -> float:
-        """Accuracy: the share of samples (by weight) whose class is predicted.
+        """Return the accuracy: the share of samples, by weight, whose class is predicted correctly.
 
         Parameters
         ----------
@@ -278,18 +282,19 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
 @documented
 class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
-    """Group discovery for two or more classes, with the number of features, C and what predicts chosen by cross-validation.
+    """Group discovery for two or more classes, with settings chosen by cross-validation.
 
-    For every C, threshold and scale each fold goes once along the path of rounds, up to ``max_features_to_select``; every size
-    on the path is scored on the held-out samples. All paths go through the data together, so that many of them read it
-    as often as one. The model is then fitted to all samples with what has the best mean score.
+    Cross-validation chooses the number of features, C and the features used for prediction. For every C, threshold and scale,
+    each fold computes one path of rounds, up to ``max_features_to_select`` features. Every size on the path is scored on the
+    held-out samples. All paths share each pass over the data, so many paths need as many passes as one. The model with the
+    chosen settings is then fitted to all samples.
 
     Parameters
     ----------
     %(sizes)s
 
     loss : str or Loss, default="squared_hinge"
-        The loss, as in :class:`GroupDiscoveryClassifier`.
+        Loss function, as in :class:`GroupDiscoveryClassifier`.
 
     %(Cs)s
 
@@ -310,12 +315,12 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     %(class_weight)s
 
     cv : int or cross-validation generator, default=5
-        Folds that decide. A number means so many shuffled, stratified folds.
+        Folds of the cross-validation. An integer is a number of shuffled, stratified folds.
 
     scoring : str, callable or None, default=None
-        The score, as in scikit-learn; None for the accuracy. Sample weights are handed on to it. What a
-        callable ``scorer(estimator, X, y)`` gets as X are the held-out samples' decision values, of shape
-        (n_samples, n_outputs), and as estimator one that predicts from these.
+        Score, as in scikit-learn; None for the accuracy. Sample weights are passed to it. A callable
+        ``scorer(estimator, X, y)`` gets as X the decision values of the held-out samples, of shape
+        (n_samples, n_outputs), and as estimator an object that predicts from them.
 
     %(embedded_choice)s
 
@@ -326,21 +331,21 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     %(chosen)s
 
     calibration_slope_ : float
-        What decision values are multiplied by to be logits of probabilities; see :meth:`predict_proba`.
+        Factor that turns decision values into logits; see :meth:`predict_proba`.
 
     groups_, support_features_, support_coef_, coef_, intercept_, classes_, history_, ...
         As in :class:`GroupDiscoveryClassifier`, for the model fitted to all samples.
 
     See Also
     --------
-    GroupDiscoveryClassifier : With a given number of features, or ``"auto"``, and a given C.
-    GroupDiscoveryRegressorCV : For numbers.
-    sklearn.feature_selection.RFECV : Recursive elimination with the size chosen in the same way.
+    GroupDiscoveryClassifier : Group discovery with a given number of features, or ``"auto"``, and a given C.
+    GroupDiscoveryRegressorCV : The same for numeric targets.
+    sklearn.feature_selection.RFECV : Recursive elimination with the number of features chosen in the same way.
 
     Notes
     -----
-    ``best_score_`` is the best of many and therefore a little too good; score the model on other data.
-    Of equal scores the one with fewer features counts, then the smaller C.
+    ``best_score_`` is the best of many scores and therefore slightly optimistic. Score the model on other data.
+    Among equal scores, the candidate with fewer features is chosen, then the one with the smaller C.
 
     Examples
     --------
@@ -393,18 +398,18 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self._store(locals())
 
     def _check_fold(self, data: Input, weight: np.ndarray, name: str) -> None:
-        """Refuse a fold whose training part lacks a class."""
+        """Raise a ``ValueError`` if the training part of a fold lacks a class."""
         classes = data.classes
         assert classes is not None
         absent = classes[np.bincount(data.targets, weight, minlength=len(classes)) == 0.0]
         if len(absent):
             raise ValueError(
-                f"{name} of cv leaves no samples of class {absent.tolist()[0]!r} to learn from. "
-                "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
+                f"{name} of cv has no training samples of class {absent.tolist()[0]!r}. Shuffle the samples, or pass a number "
+                "of folds (stratified folds)."
             )
 
     def _calibration(self, data: Input, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
-        """The calibration of the chosen models on what each of them has not seen."""
+        """Calibrate the chosen models on the held-out samples of their folds."""
         assert data.classes is not None
         outputs, samples = [], []
         for fold, model in zip(folds, models, strict=True):

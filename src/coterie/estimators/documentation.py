@@ -1,8 +1,8 @@
-"""Texts of parameters and attributes that several estimators share, written once.
+"""Descriptions of parameters and attributes that several estimators share.
 
-A docstring holds ``%(name)s`` on a line of its own where an entry, or a list of entries, of :data:`TEXTS` belongs;
-:func:`documented` puts it in. The command line reads docstrings from the source text and fills them in the same way, so this
-module imports nothing.
+A docstring contains ``%(name)s`` on a separate line where an entry, or a list of entries, of :data:`TEXTS` is inserted by
+:func:`documented`. The command line reads docstrings from the source text and fills them in the same way, so this module has
+no dependencies.
 """
 
 from __future__ import annotations
@@ -15,82 +15,86 @@ T = TypeVar("T")
 TEXTS: dict[str, str] = {
     "n_features_to_select": """
 n_features_to_select : int, float or "auto", default=100
-    Number of support features, or their fraction of all features; where there are fewer, all that can be
-    had, with a warning. ``"auto"`` goes on until the optimum over all admissible sets is reached to
-    ``tol``; without ``reuse_features``, which may never get there, until new features change the objective by less.
+    Number of support features, or their fraction of all features. If fewer can be found, a warning gives their number.
+    ``"auto"`` continues until the optimum over all admissible sets is reached to within ``tol``. Without
+    ``reuse_features``, which may never reach that optimum, it continues until new features change the objective by less
+    than ``tol``.
 """,
     "n_features_per_round": """
 n_features_per_round : int or "auto", default="auto"
-    Support features chosen in a round, and so the step between sizes on a path. Those of one round are chosen without regard
-    to each other, so fewer per round take longer and choose more carefully. ``"auto"`` is one per round up to ten, then a
-    tenth of those found so far, rounded up (fixed ones aside), so that the first features are the same for every number.
+    Number of support features selected per round, which is also the step between sizes on a path. Features of one round
+    are selected independently of each other, so fewer features per round take longer and give a better selection.
+    ``"auto"`` selects one feature per round up to ten features, then a tenth of those found so far (without fixed
+    features), rounded up. The first features are therefore the same for every number of features.
 """,
     "reuse_features": """
 reuse_features : bool, default=False
-    Whether a block, the features of a round, may have features of earlier blocks. False, as in TPAMI 2016: every feature
-    is chosen once, no two support features are correlated at or over ``threshold``, and the weights are optimal for the
-    blocks that were found. True, as in ICML 2012: each round takes the most violated of all sets of uncorrelated features,
-    a feature's weight is the sum over its blocks, and the search can reach the optimum over all these sets
-    (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
-    may be correlated.
+    Whether a block (the features of a round) may contain features of earlier blocks. With False, as in TPAMI 2016, every
+    feature is selected at most once, no two support features have a correlation of ``threshold`` or more, and the weights
+    are optimal for the blocks that were found. With True, as in ICML 2012, each round adds the most violated of all sets of
+    uncorrelated features, the weight of a feature is the sum over its blocks, and the search can reach the optimum over all
+    these sets (``converged_at_``). In that case support features of different blocks may be correlated.
 """,
     "grouping": """
 correlation : {"pearson", "spearman", "su", None} or callable, default="pearson"
-    Measure of correlation: Pearson's coefficient, Spearman's (of the ranks, ties averaged), or symmetrical uncertainty
-    (mutual information over the mean entropy, on bins), which sees nonlinear relations too. None lifts the constraint,
-    which is the feature generating machine (FGM): no groups, the features with the best scores. A function of two blocks
-    of columns, or a class, is a measure of one's own: ``docs/development/adding-a-correlation.md``.
+    Measure of correlation: Pearson's coefficient, Spearman's coefficient (of the ranks, with ties averaged), or symmetrical
+    uncertainty (mutual information divided by the mean entropy, on bins), which also detects nonlinear relations. None
+    removes the constraint: the feature generating machine (FGM), which selects the features with the best scores and forms
+    no groups. A function of two blocks of columns, or a class, defines a custom measure; see "Adding a correlation" in the
+    documentation.
 
 threshold : float, default=0.7
-    Absolute correlation in (0, 1] from which on two features belong to the same group. The paper
-    uses 0.7 for Pearson's coefficient and 0.6 for symmetrical uncertainty.
+    Smallest absolute correlation, in (0, 1], of two features of the same group. The paper uses 0.7 for Pearson's
+    coefficient and 0.6 for symmetrical uncertainty.
 
 n_bins : int, default=10
-    Bins of equal width over a feature's range, for symmetrical uncertainty.
+    Number of bins of equal width over the range of a feature, for symmetrical uncertainty.
 
 affiliates : {"complete", "ranked"}, default="complete"
-    ``"complete"`` collects every feature that is correlated with a support feature; ``"ranked"``
-    only those encountered while looking for support features, as in TPAMI 2016.
+    Affiliated features to collect: ``"complete"`` for all features that are correlated with a support feature, ``"ranked"``
+    for those encountered during the search only, as in TPAMI 2016.
 
 representative : {"score", "medoid"} or callable, default="score"
-    Which member of a would-be group is its support feature: the one with the best score, the
-    one most correlated with the others, or the one that a callable picks. It is called with a
-    named tuple with the fields ``features``, ``names``, ``scores`` and ``correlation`` and
-    returns one of ``features``. Anything but ``"score"`` takes one or two passes over the data
-    for each support feature.
+    Rule that selects the support feature of a new group: the member with the best score, the member most correlated with
+    the others (medoid), or a callable. A callable gets a named tuple with the fields ``features``, ``names``, ``scores``
+    and ``correlation`` and returns one of ``features``. Rules other than ``"score"`` take one or two passes over the data
+    per support feature.
 
 fixed_features : array-like of int, str or bool, default=None
-    Features (indices, names or a mask) that are support features from the start, whatever their
-    scores and correlations; the others are judged beside them. They count towards the number of features.
+    Features (indices, names or a mask) that are always support features, regardless of their scores and correlations. The
+    other features are selected in addition to them. Fixed features count towards the number of features.
 
 keep : {"support", "groups"}, default="support"
-    What :meth:`transform` keeps: the support features, or these and the affiliated ones.
+    Features that :meth:`transform` returns: the support features, or support and affiliated features.
 """,
     "predict_with": """
 predict_with : {"support", "groups"}, default="support"
-    What the prediction rests on: the support features with the weights of the discovery, or support and
-    affiliated features together, in a linear model with the usual form of the loss and the same ``C`` and weights.
-    The groups do not depend on it. ``"groups"`` holds all their columns in memory, dense ones as float64.
+    Features used for prediction. ``"support"`` uses the support features with the weights of the search. ``"groups"`` uses
+    support and affiliated features in a linear model with the usual form of the loss, the same ``C`` and the same sample
+    weights. It keeps all columns of the groups in memory, dense ones as float64. The groups do not depend on this
+    parameter.
 """,
     "predict_with_choice": """
 predict_with : {"support", "groups"} or list of both, default="support"
-    What the prediction rests on, in the folds as well: the support features, or these and the affiliated ones; of a
-    list, the better one. ``"groups"`` is tried at about a dozen sizes, each of which takes a linear model of its own.
+    Features used for prediction, also within the folds: the support features, or support and affiliated features. From a
+    list, validation chooses. ``"groups"`` is evaluated at about a dozen sizes, each of which requires a separate linear
+    model.
 """,
     "fit_intercept": """
 fit_intercept : bool, default=True
-    Whether to fit an intercept. The papers have none.
+    Whether to fit an intercept. The models of the papers have none.
 """,
     "standardize": """
 standardize : bool or "auto", default="auto"
-    Judge features by their values divided by their standard deviation. X is not copied, and the weights are those of
-    the original features. ``"auto"`` does so unless at least nine of ten values are zero (words, clicks): otherwise
-    features in small units could not win, but rare things must not be blown up. The papers do not (False).
+    Whether to divide features by their standard deviation. X is not copied, and the weights refer to the original
+    features. ``"auto"`` standardises unless at least nine of ten values are zero (word counts, clicks). Without scaling,
+    features with small values would not be selected, but scaling sparse data would inflate rare features. The papers do
+    not standardise (False).
 """,
     "standardize_choice": """
 standardize : bool, "auto" or list of bool, default="auto"
-    Judge features by their values divided by their standard deviation; ``[False, True]`` tries both. ``"auto"`` does so,
-    and tries both where at least nine of ten values are zero.
+    Whether to divide features by their standard deviation. From ``[False, True]``, validation chooses. ``"auto"`` is True,
+    but validation chooses if at least nine of ten values are zero.
 """,
     "class_weight": """
 class_weight : dict, "balanced" or None, default=None
@@ -98,112 +102,115 @@ class_weight : dict, "balanced" or None, default=None
 """,
     "embedded": """
 cv : int, cross-validation generator or None, default=None
-    Embedded cross-validation: in each round every fold proposes support features from its part of the
-    samples, and those with the most votes are taken. A number means so many shuffled folds. A round
-    may then choose fewer features than ``n_features_per_round``.
+    Embedded cross-validation: in each round every fold proposes support features from its part of the samples, and the
+    features with the most votes are selected. An integer is a number of shuffled folds. A round may then select fewer
+    features than ``n_features_per_round``.
 
 cv_part : {"training", "fold"}, default="training"
-    The part of the samples that each fold of ``cv`` sees: all but its own, or its own alone (the paper's
-    partitions, which find less: a fifth of the samples with five folds).
+    Samples from which each fold of ``cv`` proposes features: all samples outside the fold, or the samples of the fold only
+    (the paper's partitions, which find less: a fifth of the samples with five folds).
 """,
     "running": """
 max_rounds : int, default=None
-    Limit of rounds.
+    Largest number of rounds; None for no limit.
 
 tol : float, default=1e-4
-    Relative precision: of the weights, given the blocks (a warning says where it is missed), of the bounds for
-    ``converged_at_``, and of the objective for ``"auto"``.
+    Relative tolerance of the solver for the weights, given the blocks. A warning is raised if it is not reached. It is also
+    the tolerance of the bounds for ``converged_at_`` and of the objective for ``"auto"``.
 
 n_jobs : int, default=None
-    Number of threads. None: all cores, but one in a worker of a parallel job. The result does not depend on it.
+    Number of threads. None uses all cores, or one thread in a worker of a parallel job. The result does not depend on it.
 
 random_state : int, RandomState instance or None, default=None
-    Seed of the folds; nothing else is random.
+    Seed of the folds. Nothing else is random.
 
 verbose : int, default=0
-    Show progress: a bar on a terminal, lines elsewhere.
+    Show progress: a bar on a terminal, plain lines otherwise.
 """,
     "sizes": """
 max_features_to_select : int, default=100
-    The largest number of support features to try (all features where there are fewer).
+    Largest number of support features to try, at most the number of features.
 
 min_features_to_select : int, default=1
-    The smallest number of support features to choose; as many as ``max_features_to_select`` for just that number.
+    Smallest number of support features to choose. Equal to ``max_features_to_select``, it fixes the number.
 """,
     "Cs": """
 Cs : int or list of float, default=10
-    Values of C, the weight of the loss, to choose from. A number means so many, in equal ratios from 1e-4
-    to 10, over a typical variance of the features (1 for standardised ones).
+    Values of C, the weight of the loss, to choose from. An integer is a number of values between 1e-4 and 10 with equal
+    ratios, divided by a typical variance of the features (1 for standardised features).
 """,
     "choice": """
 thresholds : list of float or None, default=None
-    Thresholds to choose from; None for ``threshold`` alone.
+    Thresholds to choose from; None for ``threshold`` only.
 
 rule : {"best", "one_se"}, default="best"
-    Which candidate is chosen: that of the best mean score, or the one with the fewest features whose mean score is
-    within one standard error of the best.
+    Rule of choice: the candidate with the best mean score, or the one with the fewest features whose mean score is within
+    one standard error of the best.
 
 nested : bool, default=False
-    Whether to measure the score of the whole procedure, the choice included, on samples that had no part in it, too
+    Whether to measure the nested score: the held-out score of the whole procedure, including the choice of settings
     (``nested_scores_``). It takes about (n_folds + 1) / 2 times as long.
 """,
     "embedded_choice": """
 embedded_cv : int, cross-validation generator or None, default=None
-    Embedded cross-validation, the ``cv`` of the estimator without a choice.
+    Embedded cross-validation, which is ``cv`` in the estimator without validation.
 
 cv_part : {"training", "fold"}, default="training"
-    The part of the samples that each fold of ``embedded_cv`` sees: all but its own, or its own alone.
+    Samples from which each fold of ``embedded_cv`` proposes features: all samples outside the fold, or the samples of the
+    fold only.
 """,
     "running_paths": """
 max_rounds : int, default=None
-    Limit of rounds.
+    Largest number of rounds; None for no limit.
 
 tol : float, default=1e-4
-    Relative precision of the weights, given the blocks, and of the bounds for ``converged_at_``.
+    Relative tolerance of the solver for the weights, given the blocks. It is also the tolerance of the bounds for
+    ``converged_at_``.
 
 n_jobs : int, default=None
-    Number of threads. None: all cores, but one in a worker of a parallel job. Inside
-    ``joblib.parallel_config("loky", n_jobs=...)`` so many processes share the paths of the folds, where these are many
-    enough. The result does not depend on it.
+    Number of threads. None uses all cores, or one thread in a worker of a parallel job. Within
+    ``joblib.parallel_config("loky", n_jobs=...)``, that number of processes shares the paths of the folds if there are
+    enough of them. The result does not depend on it.
 
 random_state : int, RandomState instance or None, default=None
     Seed of the folds.
 
 verbose : int, default=0
-    Show progress: a bar on a terminal, lines elsewhere.
+    Show progress: a bar on a terminal, plain lines otherwise.
 """,
     "fitted_data": """
 X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-    The data that the model was fitted to.
+    Data of the fit.
 
 y : array-like of shape (n_samples,) or str, default=None
-    Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those of a path, data set or store.
+    Labels or targets of the fit. For AnnData, also the name of a column of ``obs``. None uses those of a path, data set or
+    store.
 
 sample_weight : array-like of shape (n_samples,), default=None
     Weights of the samples in the fit.
 
 covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-    Covariates of the fit, if there were any; None takes those of a data set or store.
+    Covariates of the fit. None uses those of a data set or store.
 """,
     "about_data": """
 name : str, default=None
-    Name of the data in the report; by default that of their file.
+    Name of the data in the report; by default the name of their file.
 
 label : str, default=None
-    Name of what is predicted; by default the name of ``y``, if it has one.
+    Name of the target in the report; by default the name of ``y``, if it has one.
 
 image_shape : (int, int), default=None
-    Rows and columns of the image whose pixels the features are: the report then has a map of them.
+    Rows and columns of the images whose pixels are the features. The report then has a map of them.
 
 image_order : {"C", "F"}, default="C"
-    Whether pixels are numbered along the rows or down the columns.
+    Order of the pixels: row by row ("C") or column by column ("F").
 """,
     "picture": """
 ax : matplotlib Axes, optional
-    Where to draw; a new figure by default.
+    Axes to draw on; a new figure by default.
 
 title : str, optional
-    Title of the picture.
+    Title of the figure.
 
 Returns
 -------
@@ -217,65 +224,65 @@ support_features_ : ndarray of shape (n_support,)
     Indices of the support features in order of selection.
 
 support_coef_ : ndarray of shape (n_outputs, n_support)
-    Their weights, sums over the blocks that a feature is in. There is one output, but one per class for more than two.
+    Weights of the support features, summed over the blocks of a feature. There is one output, or one per class for more than
+    two classes.
 
 prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (n_outputs, n_used)
-    The features that the prediction reads, and their weights: those of the support features unless
-    ``predict_with="groups"``.
+    Features used for prediction and their weights: the support features unless ``predict_with="groups"``.
 
 prediction_gap_ : float
-    Certified relative optimality gap of the model that predicts, given its features (and blocks).
+    Certified relative duality gap of the model used for prediction, given its features (and blocks).
 
 objective_ : float
-    Objective (the dual one, the papers' theta) of the problem over the blocks that were found.
+    Dual objective (theta in the papers) of the problem over the blocks that were found.
 
 standardize_ : bool
-    Whether features were judged by their values over their standard deviation.
+    Whether features were divided by their standard deviation.
 
 dual_gap_ : float
-    Certified relative optimality gap of that problem: of the weights, given the blocks.
+    Certified relative duality gap of that problem: of the weights, given the blocks.
 
 lower_bound_, upper_bound_ : float
-    Bounds of the optimum over all admissible sets, found or not (the papers' beta and phi): sets of at most as many
-    features as the largest block, no two of them correlated at or over ``threshold``.
+    Bounds on the optimum over all admissible sets, found or not (beta and phi in the papers). An admissible set has at most
+    as many features as the largest block, and no two of them have a correlation of ``threshold`` or more.
 
 block_weights_ : ndarray of shape (n_blocks,)
-    The papers' mu: the share of each block of ``history_`` in the model. They add up to 1.
+    Weight of each block of ``history_`` in the model (mu in the papers). The weights sum to 1.
 
 history_ : list of Round
-    What happened in each round; ``pandas.DataFrame(model.history_)`` makes a table of it.
+    Record of each round. ``pandas.DataFrame(model.history_)`` converts it to a table.
 
 n_rounds_ : int
     Number of rounds.
 
 converged_at_ : int or None
-    The first round after which these bounds lay within ``tol`` of each other, relative to the objective: the optimum
-    over all admissible sets was reached. None if it was not, or not known to be.
+    First round after which these bounds were within ``tol`` of each other, relative to the objective, so that the optimum
+    over all admissible sets was reached. None if it was not reached, or not proved to be.
 
 scores_ : ndarray of shape (n_features,)
-    Scores of all features for the final dual variables: what each could still add.
+    Scores of all features for the final dual variables, which measure how much each feature could still add.
 
 dual_coef_ : ndarray of shape (n_outputs, n_samples)
-    Dual variables, with the signs of their classes; of numbers, C times the weighted errors.
+    Dual variables, with the signs of their classes. For regression, C times the weighted errors.
 
 n_correlations_evaluated_, n_correlations_possible_ : int
-    Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
-    of features.
+    Number of correlations that were computed, and number of pairs of features. A correlation that is computed again counts
+    again, up to the number of pairs.
 
 n_passes_ : float
-    Times the data were read, all told.
+    Total number of passes over the data.
 
 correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
-    Groups of two and more in feature-engine's form.
+    Groups of two or more features in the form of feature-engine.
 
 votes_ : ndarray of int of shape (n_features,)
-    How often each feature was proposed by a fold; only with embedded cross-validation.
+    Number of times each feature was proposed by a fold; only with embedded cross-validation.
 
 n_features_in_ : int
     Number of features seen in ``fit``.
 
 feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of the features, when X has names that are all strings.
+    Names of the features, if X has names that are all strings.
 """,
     "adjusted": """
 covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
@@ -283,57 +290,57 @@ covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), 
 """,
     "chosen": """
 n_features_ : int
-    The number of support features chosen.
+    Chosen number of support features.
 
 C_, threshold_ : float
-    C and threshold chosen.
+    Chosen C and threshold.
 
 standardize_ : bool
-    Whether features are judged by their values over their standard deviation.
+    Whether features are divided by their standard deviation.
 
 predict_with_ : {"support", "groups"}
-    What the prediction rests on.
+    Features used for prediction.
 
 best_score_ : float
-    Mean score of what was chosen.
+    Mean score of the chosen candidate.
 
 cv_results_ : dict of ndarray
-    A row for each candidate; ``pandas.DataFrame(model.cv_results_)`` makes a table of it. The columns are ``C``,
+    One row per candidate. ``pandas.DataFrame(model.cv_results_)`` converts it to a table. The columns are ``C``,
     ``threshold``, ``standardize``, ``predict_with``, ``n_features``, the mean and the standard deviation of the scores
-    (``mean_test_score``, ``std_test_score``) and those of each fold (``split0_test_score``, ...).
+    (``mean_test_score``, ``std_test_score``) and the scores of each fold (``split0_test_score``, ...).
 
 nested_scores_ : ndarray of shape (n_folds,)
-    For each fold the score of what is chosen and fitted without its samples; only with ``nested``.
+    Score on each fold of the candidate that is chosen and fitted without the samples of that fold; only with ``nested``.
 
 constant_scores_ : ndarray of shape (n_folds,)
-    For each fold the score of a prediction that does not look at the features (of one class: that all samples are normal);
-    only with ``nested``.
+    Score on each fold of a prediction that does not use the features (for one class, that all samples are normal); only with
+    ``nested``.
 """,
     "X": """
 X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-    Training data; a path is opened with :func:`coterie.data.open_features`, which also chooses a layer of AnnData.
+    Training data. A path is opened with :func:`coterie.data.open_features`, which can also select a layer of AnnData.
 """,
     "sample_weight": """
 sample_weight : array-like of shape (n_samples,), default=None
-    Non-negative weights; a weight of 2 is the same as having the sample twice.
+    Non-negative weights. A weight of 2 is equivalent to having the sample twice.
 """,
     "feature_names": """
 feature_names : array-like of str or callable, default=None
-    Names of the features, for data that have none; or a function that returns them, such as the
-    ``get_feature_names_out`` of the step before in a pipeline.
+    Names of the features, for data without names; or a function that returns them, such as ``get_feature_names_out`` of the
+    preceding step in a pipeline.
 """,
     "client": """
 client : distributed.Client, default=None
-    Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
-    Dask array chunked by features. None takes the active client, if there is one.
+    Client of a Dask cluster whose workers hold the features of X: a store (path, address, or opened store), or a Dask array
+    chunked by features. None uses the active client, if there is one.
 """,
     "new_samples": """
 X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-    Samples with the features seen in ``fit``. Where both have names, the columns go by them.
+    Samples with the features seen in ``fit``. If both have feature names, columns are matched by name.
 """,
     "new_covariates": """
 covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-    Those of these samples; needed where the model was fitted with covariates.
+    Covariates of these samples; required if the model was fitted with covariates.
 """,
     "n_kept": """
 n_features_to_select : int or float, default=10
@@ -342,48 +349,49 @@ n_features_to_select : int or float, default=10
     "criterion_kept": """
 criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
         default="knn"
-    What evaluates a subset; see :class:`DependencyAwareSelector`.
+    Criterion that evaluates a feature subset; see :class:`DependencyAwareSelector`.
 
 n_features_to_select : int or float, default=10
     Number of features to keep, or their fraction of all features.
 """,
     "penalized": """
 n_features_to_select : int, float or "auto", default=10
-    Number of features to keep, or their fraction of all features. ``"auto"``, together with ``alpha``, keeps all
-    features with a coefficient.
+    Number of features to keep, or their fraction of all features. ``"auto"``, together with ``alpha``, keeps all features
+    with a nonzero coefficient.
 
 alpha : float or None, default=None
-    Strength of the penalty. None: the one that gives the number of features asked for, by bisection along the path.
+    Strength of the penalty. None finds the strength that gives the requested number of features, by bisection along the
+    path.
 """,
     "seen": """
 n_features_in_ : int
     Number of features seen in ``fit``.
 
 feature_names_in_ : ndarray of shape (n_features_in_,)
-    Names of the features, when X has names that are all strings.
+    Names of the features, if X has names that are all strings.
 """,
     "penalized_found": """
 path_ : list of (float, int)
-    Each alpha that was tried, and the number of features with a coefficient.
+    Each alpha that was tried, and the number of features with a nonzero coefficient.
 
 n_iter_ : int
-    Steps of the solver along the whole path.
+    Number of iterations of the solver along the whole path.
 """,
     "mrmr_found": """
 support_features_ : ndarray of shape (n_selected,)
     Indices of the selected features, in order of selection.
 
 scores_ : ndarray of shape (n_selected,)
-    Value of the scheme for each of them when it was selected (for the first one its relevance).
+    Value of the scheme for each selected feature when it was selected (for the first one, its relevance).
 
 ranking_ : ndarray of shape (n_features,)
-    1 for the first feature selected, and so on; all that were not selected share the next rank.
+    Rank of each feature: 1 for the first feature selected, and so on. Features that were not selected share the next rank.
 """,
 }
 
 
 def filled(docstring: str) -> str:
-    """A docstring with the shared texts in their places, indented as the lines that name them."""
+    """Return a docstring with the shared texts inserted, indented like the lines that name them."""
 
     def text(match: re.Match[str]) -> str:
         indent, name = match.groups()
@@ -393,10 +401,10 @@ def filled(docstring: str) -> str:
 
 
 def documented(item: T) -> T:
-    """Fill in the shared texts of a class, and of the methods that it defines; or of a function."""
+    """Insert the shared texts into the docstrings of a function, or of a class and the methods that it defines."""
     for part in [item, *(vars(item).values() if isinstance(item, type) else ())]:
-        for place in {id(one): one for one in (part, getattr(part, "fn", part))}.values():  # of scikit-learn's available_if
-            docstring = getattr(place, "__doc__", None)
+        for owner in {id(one): one for one in (part, getattr(part, "fn", part))}.values():  # "fn": sklearn's available_if
+            docstring = getattr(owner, "__doc__", None)
             if isinstance(docstring, str) and "%(" in docstring:
-                place.__doc__ = filled(docstring)
+                owner.__doc__ = filled(docstring)
     return item

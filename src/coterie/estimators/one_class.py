@@ -1,4 +1,4 @@
-"""Group discovery with one class, with given settings and with settings chosen on held-out samples of both kinds."""
+"""Group discovery for one class, with given settings or settings chosen on held-out normal samples and outliers."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ from coterie.validation.held_out import HeldOutScores, NormalityScores
 from coterie.validation.nested import pairs_of
 from coterie.validation.path_search import Fold
 
-# Values of C that a number of them stands for, in units of 1 / (n sigma): from rejecting all training samples to hardly any.
+# Range of the values of C for an integer ``Cs``, in units of 1 / (n sigma): from rejecting all training samples to hardly any.
 _LOWEST_C, _HIGHEST_C = 0.1, 1000.0
 _KINDS = {1: "normal samples", -1: "outliers"}
 
 
 @documented
 class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
-    r"""Find the few features that are typical of one class, and tell what does not belong to it.
+    r"""Outlier detector that selects a few features that are typical of one class, and groups correlated features.
 
-    The one-class Group Discovery Machine (TPAMI 2016, section 3.8): all samples have the label 1 and
-    there is no intercept, so a feature scores by :math:`f_j \cdot \alpha` and a sample is normal where
-    :math:`w \cdot x \ge \gamma`, the margin learnt with the weights.
+    The one-class Group Discovery Machine (TPAMI 2016, section 3.8). All samples have the label 1 and there is
+    no intercept. The score of a feature is :math:`f_j \cdot \alpha`, and a sample is normal if
+    :math:`w \cdot x \ge \gamma`, where the margin :math:`\gamma` is learnt with the weights.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default="auto"
-        Number of support features, or their fraction of all features. ``"auto"`` goes on until the
-        optimum over all admissible sets is reached to ``tol``; without ``reuse_features``, which may never get there, until
-        new features change the objective by less, as in the paper.
+        Number of support features, or their fraction of all features. ``"auto"`` continues until the optimum over all
+        admissible sets is reached to within ``tol``. Without ``reuse_features``, which may never reach that optimum, it
+        continues until new features change the objective by less than ``tol``, as in the paper.
 
     n_features_per_round : int or "auto", default=10
-        Support features chosen in a round (2, 5 or 10 in the paper). ``"auto"`` is one a round up to ten, then a
-        tenth of those found so far, rounded up.
+        Number of support features selected per round (2, 5 or 10 in the paper). ``"auto"`` selects one feature per round up
+        to ten features, then a tenth of those found so far, rounded up.
 
     reuse_features : bool, default=True
-        Whether a block, the features of a round, may have features of earlier blocks, as in
+        Whether a block (the features of a round) may contain features of earlier blocks, as in
         :class:`GroupDiscoveryClassifier`.
 
     %(grouping)s
@@ -68,11 +68,11 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     %(predict_with)s
 
     C : float, default=1.0
-        Plays the part of 1 / (nu n) in the one-class SVM: the smaller it is, the more training
-        samples lie below the margin.
+        Weight of the loss, which corresponds to 1 / (nu n) in the one-class SVM. The smaller it is, the more training samples
+        lie below the margin.
 
     standardize : bool, default=False
-        Judge features by their values divided by their standard deviation; X is not copied.
+        Whether to divide features by their standard deviation. X is not copied.
 
     %(embedded)s
 
@@ -84,13 +84,13 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Weights of all features in the prediction.
 
     offset_ : float
-        The margin: ``decision_function = score_samples - offset_``.
+        Margin: ``decision_function = score_samples - offset_``.
 
     %(found)s
 
     See Also
     --------
-    sklearn.svm.OneClassSVM : Uses all features.
+    sklearn.svm.OneClassSVM : Outlier detector that uses all features.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         ----------
         %(X)s
         y : ignored
-            For the common interface.
+            Present for API consistency.
         %(sample_weight)s
         %(feature_names)s
         %(client)s
@@ -177,7 +177,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return {**attributes, "offset_": float(attributes["margin_"][0])}
 
     def score_samples(self, X: FeaturesLike) -> np.ndarray:
-        """How typical each sample is: ``w · x``.
+        """Return how typical samples are: ``w · x``.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return self._outputs(X)[:, 0]
 
     def decision_function(self, X: FeaturesLike) -> np.ndarray:
-        """``score_samples(X) - offset_``: negative for outliers.
+        """Return ``score_samples(X) - offset_``, which is negative for outliers.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: FeaturesLike) -> np.ndarray:
-        """1 for samples like the training data, -1 for outliers.
+        """Predict 1 for normal samples and -1 for outliers.
 
         Parameters
         ----------
@@ -218,21 +218,23 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
 
 @documented
 class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
-    r"""One-class group discovery, with the number of features, C and what predicts chosen by cross-validation.
+    r"""One-class group discovery, with settings chosen by cross-validation.
 
-    Every search learns from normal samples alone; known outliers serve to judge. For every C, threshold and scale each
-    fold goes once along the path of rounds, up to ``max_features_to_select``; every size on the path is scored on the held-out
-    samples, normal ones and outliers. All paths go through the data together, so that many of them read it as often
-    as one. The model is then fitted to all normal samples with what has the best mean score.
+    Cross-validation chooses the number of features, C and the features used for prediction. Every search uses normal samples
+    only. Known outliers are used for validation. For every C, threshold and scale, each fold computes one path of rounds, up
+    to ``max_features_to_select`` features. Every size on the path is scored on the held-out samples, both normal samples and
+    outliers. All paths share each pass over the data, so many paths need as many passes as one. The model with the chosen
+    settings is then fitted to all normal samples.
 
     Parameters
     ----------
     %(sizes)s
 
     Cs : int or list of float, default=10
-        Values of C to choose from. A number means so many, in equal ratios from 0.1 to 1000, over the number of normal samples
-        times the standard deviation of a typical feature's share in :math:`x \cdot \bar x`, the likeness of a sample to
-        the mean. Over this range the share of training samples that are accepted rises from none to nearly all.
+        Values of C to choose from. An integer is a number of values between 0.1 and 1000 with equal ratios, divided by the
+        number of normal samples times the standard deviation of a typical feature's share in :math:`x \cdot \bar x`, the
+        similarity of a sample to the mean. Over this range, the share of accepted training samples rises from none to nearly
+        all.
 
     %(choice)s
 
@@ -245,17 +247,17 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     %(predict_with_choice)s
 
     standardize : bool, "auto" or list of bool, default="auto"
-        Judge features by their values divided by their standard deviation; ``"auto"`` and ``[False, True]`` try both.
+        Whether to divide features by their standard deviation. From ``"auto"`` and ``[False, True]``, validation chooses.
 
     cv : int or cross-validation generator, default=5
-        Folds that decide. A number means so many shuffled folds, with their part of the outliers in each.
+        Folds of the cross-validation. An integer is a number of shuffled folds, each with its share of the outliers.
 
     scoring : str, callable or None, default="balanced_accuracy"
-        The score, as in scikit-learn, of predicted labels or decision values: ``"balanced_accuracy"`` (or None),
-        ``"roc_auc"``, ``"average_precision"``, ...; normal samples are the positive class. All of these need samples of
-        both kinds. What a callable ``scorer(estimator, X, y)`` gets as X are the held-out samples' decision values, of
-        shape (n_samples, 1), and as estimator one that predicts from these; it may do without outliers. Sample weights
-        are handed on to it.
+        Score of predicted labels or decision values, as in scikit-learn: ``"balanced_accuracy"`` (or None), ``"roc_auc"``,
+        ``"average_precision"``, ... Normal samples are the positive class. These scores require both normal samples and
+        outliers. A callable ``scorer(estimator, X, y)`` gets as X the decision values of the held-out samples, of shape
+        (n_samples, 1), and as estimator an object that predicts from them. It may work without outliers. Sample weights are
+        passed to it.
 
     %(embedded_choice)s
 
@@ -266,24 +268,25 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     %(chosen)s
 
     offset_ : float
-        The margin: ``decision_function = score_samples - offset_``.
+        Margin: ``decision_function = score_samples - offset_``.
 
     groups_, support_features_, support_coef_, coef_, history_, ...
         As in :class:`GroupDiscoveryOneClass`, for the model fitted to all normal samples.
 
     See Also
     --------
-    GroupDiscoveryOneClass : With a given number of features, or ``"auto"``, and a given C; needs no outliers.
-    GroupDiscoveryClassifierCV : For classes of which each has samples enough to learn from.
+    GroupDiscoveryOneClass : One-class group discovery with a given number of features, or ``"auto"``, and a given C; requires
+        no outliers.
+    GroupDiscoveryClassifierCV : Group discovery for classes that each have enough samples for training.
 
     Notes
     -----
-    ``best_score_`` is the best of many and therefore a little too good; score the model on other data.
-    Of equal scores the one with fewer features counts, then the smaller C. The outliers choose the settings, so these suit
-    outliers of their kind.
+    ``best_score_`` is the best of many scores and therefore slightly optimistic. Score the model on other data.
+    Among equal scores, the candidate with fewer features is chosen, then the one with the smaller C. The settings are chosen
+    on the known outliers and suit outliers of the same kind.
 
-    ``"roc_auc"`` and ``"average_precision"`` look at the order of the samples and not at the margin. What they choose
-    may have the better ``decision_function`` and a small C, with which :meth:`predict` rejects nearly all samples.
+    ``"roc_auc"`` and ``"average_precision"`` depend on the order of the samples and not on the margin. The candidate they
+    choose may have a better ``decision_function``, but a small C with which :meth:`predict` rejects nearly all samples.
 
     Examples
     --------
@@ -299,7 +302,8 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     >>> model.predict([[1] * 3 + [0] * 27, [0] * 30]).tolist()
     [1, -1]
 
-    Without outliers the score must be a function that needs none, such as one that wants 95 % of them accepted:
+    Without outliers, the score must be a function that requires none, for instance one that prefers to accept 95 % of the
+    samples:
 
     >>> def accepts(model, X, y):
     ...     return -abs((model.predict(X) == 1).mean() - 0.95)
@@ -355,14 +359,14 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         feature_names: NamesLike = None,
         client: ClientLike = None,
     ) -> Self:
-        """Choose on held-out samples of both kinds, then find the groups in all normal samples.
+        """Choose the settings on held-out normal samples and outliers, then find the groups in all normal samples.
 
         Parameters
         ----------
         %(X)s
         y : array-like of shape (n_samples,), default=None
-            1 for normal samples and -1 for outliers. None takes the labels that a path, data set or store has; without any,
-            all samples are normal, and ``scoring`` must be a function that works so.
+            1 for normal samples and -1 for outliers. None uses the labels of a path, data set or store. Without labels, all
+            samples are normal, and ``scoring`` must be a function that works without outliers.
         %(sample_weight)s
         %(feature_names)s
         %(client)s
@@ -375,7 +379,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         return self._fit(lambda: self._read(X, y, sample_weight, feature_names, client=client))
 
     def fit_predict(self, X: FeaturesLike, y: TargetsLike = None, sample_weight: SamplesLike = None) -> np.ndarray:
-        """Fit to X and y, and predict X: 1 for normal samples, -1 for outliers.
+        """Fit to X and y, and predict X.
 
         Parameters
         ----------
@@ -385,22 +389,23 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
+            1 for normal samples, -1 for outliers.
         """
         return self.fit(X, y, sample_weight).predict(X)
 
     def _held_out_scores(self, data: Input) -> HeldOutScores:
         scores = NormalityScores(self.scoring, data, self._loss)
-        if self._compares and data.weight is data.score_weight:  # all samples are learnt from
+        if self._compares and data.weight is data.score_weight:  # no sample is an outlier
             raise ValueError(
-                f"scoring={self.scoring!r} compares normal samples with outliers, but no sample is known to be an outlier. "
-                "Give y with 1 for normal samples and -1 for known outliers, or as scoring a function (estimator, X, y) that "
-                "works without them, or take GroupDiscoveryOneClass, which needs no score."
+                f"scoring={self.scoring!r} compares normal samples with outliers, but no sample is labelled as an outlier. "
+                "Pass y with 1 for normal samples and -1 for outliers, pass a function (estimator, X, y) as scoring, or use "
+                "GroupDiscoveryOneClass, which requires no score."
             )
         return scores
 
     @property
     def _compares(self) -> bool:
-        """Whether the score needs both kinds of samples; a function of the user's may not."""
+        """Whether the score requires both normal samples and outliers; a callable may not."""
         return not callable(self.scoring)
 
     def _folds(self, data: Input) -> list[Fold]:
@@ -410,7 +415,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
             for label, kind in _KINDS.items():
                 count = int(np.count_nonzero(data.labels == label))
                 if int(self.cv) > count:
-                    raise ValueError(f"cv={self.cv} folds are more than the {count} {kind}; each is scored on both kinds.")
+                    raise ValueError(f"cv={self.cv} exceeds the number of {kind} ({count}). Use at most {count} folds.")
         folds = super()._folds(data)
         self._check_kinds(data, [("A fold", fold) for fold in folds])
         if self.nested:
@@ -418,19 +423,20 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         return folds
 
     def _check_kinds(self, data: Input, folds: list[tuple[str, Fold]]) -> None:
-        """Refuse folds that cannot be scored."""
+        """Raise a ``ValueError`` for folds that cannot be scored."""
         weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
         for name, fold in folds:
             for part in fold.parts:
                 for label, kind in _KINDS.items():
                     if not weight[part][data.labels[part] == label].any():
                         raise ValueError(
-                            f"{name} of cv holds out no {kind} of positive weight, which scoring={self.scoring!r} needs; "
-                            "choose fewer or other folds."
+                            f"{name} of cv holds out no {kind} of positive weight, which scoring={self.scoring!r} requires. "
+                            "Use fewer or other folds."
                         )
 
     def _scales(self, data: Input) -> list[bool]:
-        # What a class has much of, and what it has with little spread, are both typical of it: neither way is the better one.
+        # Features with large values and features with little spread can both be typical of a class, so neither scale is
+        # better in general.
         return [False, True] if isinstance(self.standardize, str) else super()._scales(data)
 
     def _penalties(self, view: FeatureView) -> list[float]:
@@ -438,13 +444,14 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
 
 
 def _unit(view: FeatureView) -> float:
-    r"""The number of samples times a typical standard deviation of :math:`x \cdot \bar x`.
+    r"""Return the number of samples times a typical standard deviation of :math:`x \cdot \bar x`.
 
-    With a small C all samples have the dual variable 1/n, and the weights are the features' means. To a first approximation
-    a larger C moves the dual variable of sample i by C times what :math:`x_i \cdot \bar x` is short of its mean, which
-    matters when it is as large as 1/n. A single feature adds its mean times its standard deviation to that; the typical one is
-    a mean in which features count by their squared means, since those of large means are the first to be selected. A mean
-    counts as no smaller than its standard error, so that features about zero have a unit, too.
+    With a small C, all samples have the dual variable 1/n, and the weights are the means of the features. To first order, a
+    larger C moves the dual variable of sample i by C times the amount by which :math:`x_i \cdot \bar x` falls short of its
+    mean. This matters if it is as large as 1/n. A single feature contributes its mean times its standard deviation. The
+    typical contribution is a mean weighted by the squared means of the features, because features with large means are
+    selected first. The mean of a feature counts as at least its standard error, so that features with mean zero have a unit,
+    too.
     """
     largest, widest = (max(values) for values in zip(*view.map_blocks(_largest), strict=True))
     products, shares = totals(view.map_blocks(_shares, largest, widest))
@@ -452,7 +459,7 @@ def _unit(view: FeatureView) -> float:
 
 
 def _mean_and_spread(view: FeatureView) -> tuple[np.ndarray, np.ndarray]:
-    """Means (at least their standard errors) and standard deviations of the features that vary, as the view has them."""
+    """Return means (at least their standard errors) and standard deviations of the non-constant features of a view."""
     moments, total = view.moments, view.moments.total_weight
     varies = moments.norm > 0.0
     spread = moments.norm[varies] / np.sqrt(total)
@@ -461,13 +468,13 @@ def _mean_and_spread(view: FeatureView) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest(view: FeatureView) -> tuple[float, float]:
-    """The largest mean and standard deviation of a block."""
+    """Return the largest mean and standard deviation of a block."""
     mean, spread = _mean_and_spread(view)
     return float(mean.max(initial=0.0)), float(spread.max(initial=0.0))
 
 
 def _shares(view: FeatureView, largest: float, widest: float) -> list[Total]:
-    """Sums over the features of a block: of what counts, by its share, and of the shares."""
+    """Return two sums over the features of a block: of contributions times their shares, and of the shares."""
     mean, spread = _mean_and_spread(view)
     share = (mean / largest) ** 2  # products of large features would overflow
     return [exact_sum(share * ((mean / largest) * (spread / widest))), exact_sum(share)]

@@ -1,4 +1,4 @@
-"""Group discovery for numbers, with given settings and with settings chosen by cross-validation."""
+"""Group discovery for numeric targets, with given settings or settings chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from coterie.solver.losses import LossRule
 
 @documented
 class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
-    """Find the few features that predict a number, and around each one its correlated features.
+    """Regressor that selects a few features and groups the features correlated with each of them.
 
-    The Group Discovery Machine with squared loss: the parameters and attributes are those of
-    :class:`GroupDiscoveryClassifier`, and so are the guarantees.
+    The Group Discovery Machine with squared loss. Parameters, attributes and certificates are those of
+    :class:`GroupDiscoveryClassifier`.
 
     Parameters
     ----------
     %(n_features_to_select)s
 
     loss : str or Loss, default="squared"
-        The loss: ``"squared"``, or a subclass of :class:`coterie.solver.losses.Loss` with losses of one's own
-        (``docs/development/adding-a-loss.md``).
+        Loss function: ``"squared"``, or a subclass of :class:`coterie.solver.losses.Loss`; see "Adding a loss" in the
+        documentation.
 
     %(n_features_per_round)s
 
@@ -53,8 +53,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     %(predict_with)s
 
     C : float, default=1.0
-        Weight of the squared errors. The regulariser grows with the square of the targets' scale
-        over the features' scale.
+        Weight of the loss, relative to the penalty on the weights. The penalty grows with the square of the scale of the
+        targets divided by the scale of the features.
 
     %(fit_intercept)s
 
@@ -78,8 +78,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     See Also
     --------
-    GroupDiscoveryClassifier : For classes.
-    sklearn.linear_model.Lasso : A sparse linear model that keeps one feature of each group at best.
+    GroupDiscoveryClassifier : Group discovery for classes.
+    sklearn.linear_model.Lasso : A sparse linear model that keeps at best one feature of each group.
 
     Examples
     --------
@@ -132,11 +132,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self._store(locals())
 
     def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        kept = {name: value for name, value in attributes.items() if name != "margin_"}  # a classifier's
+        kept = {name: value for name, value in attributes.items() if name != "margin_"}  # defined for classifiers only
         return {**kept, "intercept_": float(attributes["intercept_"][0])}
 
     def predict(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
-        """Predicted value of each sample.
+        """Predict the target of samples.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         sample_weight: SamplesLike = None,
         covariates: CovariatesLike = None,
     ) -> float:
-        """R², the share of the targets' variance that is predicted.
+        """Return R², the share of the variance of the target that is predicted.
 
         Parameters
         ----------
@@ -175,24 +175,25 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of all features, of shape (n_features,); built on demand."""
+        """Weights of all features in the prediction, of shape (n_features,); computed on access."""
         return super().coef_[0]
 
 
 @documented
 class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
-    """Group discovery for numbers, with the number of features, C and what predicts chosen by cross-validation.
+    """Group discovery for numeric targets, with settings chosen by cross-validation.
 
-    For every C, threshold and scale each fold goes once along the path of rounds, up to ``max_features_to_select``; every size
-    on the path is scored on the held-out samples. All paths go through the data together, so that many of them read it
-    as often as one. The model is then fitted to all samples with what has the best mean score.
+    Cross-validation chooses the number of features, C and the features used for prediction. For every C, threshold and scale,
+    each fold computes one path of rounds, up to ``max_features_to_select`` features. Every size on the path is scored on the
+    held-out samples. All paths share each pass over the data, so many paths need as many passes as one. The model with the
+    chosen settings is then fitted to all samples.
 
     Parameters
     ----------
     %(sizes)s
 
     loss : str or Loss, default="squared"
-        The loss, as in :class:`GroupDiscoveryRegressor`.
+        Loss function, as in :class:`GroupDiscoveryRegressor`.
 
     %(Cs)s
 
@@ -211,12 +212,12 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
     %(standardize_choice)s
 
     cv : int or cross-validation generator, default=5
-        Folds that decide. A number means so many shuffled folds.
+        Folds of the cross-validation. An integer is a number of shuffled folds.
 
     scoring : str, callable or None, default=None
-        The score, as in scikit-learn; None for R². Sample weights are handed on to it. What a
-        callable ``scorer(estimator, X, y)`` gets as X are the held-out samples' predicted values, of shape
-        (n_samples, 1), and as estimator one that predicts from these.
+        Score, as in scikit-learn; None for R². Sample weights are passed to it. A callable
+        ``scorer(estimator, X, y)`` gets as X the predicted values of the held-out samples, of shape
+        (n_samples, 1), and as estimator an object that predicts from them.
 
     %(embedded_choice)s
 
@@ -231,14 +232,14 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
 
     See Also
     --------
-    GroupDiscoveryRegressor : With a given number of features, or ``"auto"``, and a given C.
-    GroupDiscoveryClassifierCV : For classes.
-    sklearn.feature_selection.RFECV : Recursive elimination with the size chosen in the same way.
+    GroupDiscoveryRegressor : Group discovery with a given number of features, or ``"auto"``, and a given C.
+    GroupDiscoveryClassifierCV : The same for classes.
+    sklearn.feature_selection.RFECV : Recursive elimination with the number of features chosen in the same way.
 
     Notes
     -----
-    ``best_score_`` is the best of many and therefore a little too good; score the model on other data.
-    Of equal scores the one with fewer features counts, then the smaller C.
+    ``best_score_`` is the best of many scores and therefore slightly optimistic. Score the model on other data.
+    Among equal scores, the candidate with fewer features is chosen, then the one with the smaller C.
 
     Examples
     --------

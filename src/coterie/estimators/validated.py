@@ -1,4 +1,4 @@
-"""What the cross-validated estimators share: candidates, folds, the search, the choice, and the last fit."""
+"""Base class of the cross-validated estimators: candidates, folds, search, choice, and final fit."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from coterie._parameters import (
     Number,
     OneOf,
     Rule,
+    Scoring,
 )
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView, Total, exact_sum, totals
@@ -39,13 +40,13 @@ from coterie.validation.nested import constant_scores, nested_scores, pairs_of
 from coterie.validation.path_search import Fold, PathSearch, PathSettings
 from coterie.validation.score_table import Candidate, choose, score_table
 
-# Values of C that a number of them stands for, over the reciprocal of a typical variance.
+# Range of the values of C for an integer ``Cs``, in units of the reciprocal of a typical variance.
 _LOWEST_C, _HIGHEST_C = 1e-4, 10.0
 _MODEL = OneOf("support", "groups")
 
 
 class ValidatedDiscovery(GroupDiscovery):
-    """Base class: chooses C, threshold, scale, model and size on held-out samples, then searches in all samples."""
+    """Base class that chooses C, threshold, scale, model and size on held-out samples, then searches in all samples."""
 
     max_features_to_select: int
     min_features_to_select: int
@@ -67,7 +68,7 @@ class ValidatedDiscovery(GroupDiscovery):
         "thresholds": ListOf(Number(at_most=1)) | OneOf(None),
         "standardize": Boolean() | OneOf("auto") | ListOf(Boolean()),
         "predict_with": _MODEL | ListOf(_MODEL),
-        "scoring": AnyValue(),
+        "scoring": Scoring(),
         "rule": OneOf("best", "one_se"),
         "nested": Boolean(),
         "embedded_cv": AnyValue(),
@@ -111,7 +112,7 @@ class ValidatedDiscovery(GroupDiscovery):
             _chosen(shared, chosen),
             size,
             moments=moments,
-            # A signal that has ended the validation asks for the model that it has chosen.
+            # After a signal during the validation, the chosen model is still fitted.
             stoppable=not stop_requested(),
             **{f"{name}_": value for name, value in chosen._asdict().items()},
             n_features_=size,
@@ -122,11 +123,11 @@ class ValidatedDiscovery(GroupDiscovery):
         )
 
     def _calibration(self, data: Input, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
-        """What the held-out outputs of the chosen models tell of probabilities: nothing, without classes."""
+        """Return the calibration of the chosen models on held-out outputs; empty without classes."""
         return {}
 
     def _held_out_scores(self, data: Input) -> HeldOutScores:
-        """The score that decides."""
+        """Return the score for the validation."""
         return HeldOutScores(self.scoring, data, self._loss)
 
     @property
@@ -138,10 +139,10 @@ class ValidatedDiscovery(GroupDiscovery):
         return _chosen(self._shared_settings(), chosen)
 
     def _candidate_settings(self, data: Input, moments: Moments) -> list[PathSettings]:
-        """All that paths are searched with."""
+        """Return the settings of all paths."""
         thresholds = [float(self.threshold)] if self.thresholds is None else [float(value) for value in self.thresholds]
         if self.correlation is None:
-            thresholds = thresholds[:1]  # it has no effect
+            thresholds = thresholds[:1]  # no effect without correlations
         view = partial(FeatureView.of, data.source, data.weight, centred=self._centred, moments=moments)
         return [
             PathSettings(C, threshold, standardize)
@@ -152,35 +153,35 @@ class ValidatedDiscovery(GroupDiscovery):
 
     @property
     def _centred(self) -> bool:
-        """Whether the loss looks at features about their means."""
+        """Whether the loss uses centred features."""
         return bool(self.fit_intercept)
 
     @property
     def _stratified(self) -> bool:
-        """Whether a number of folds means stratified ones."""
+        """Whether a number of folds stands for stratified folds."""
         return is_classifier(self)
 
     def _penalties(self, view: FeatureView) -> list[float]:
-        """The values of C for features of this scale."""
+        """Return the values of C for features of this scale."""
         return penalties(self.Cs, view)
 
     def _scales(self, data: Input) -> list[bool]:
-        """Whether to standardise, or both to choose from."""
+        """Return the values of ``standardize`` to choose from."""
         if isinstance(self.standardize, str):
             return [False, True] if data.mostly_zero else [True]
         return list(dict.fromkeys(bool(value) for value in _several(self.standardize)))
 
     def _folds(self, data: Input) -> list[Fold]:
-        """The folds with their weights; each has something to learn from and something to judge by."""
-        learnt, judged = (np.ones(data.n_samples) if w is None else w for w in (data.weight, data.score_weight))
+        """Return the folds with their weights; each fold must have training and held-out samples of positive weight."""
+        fit_weight, score_weight = (np.ones(data.n_samples) if w is None else w for w in (data.weight, data.score_weight))
         folds = []
         parts = read_folds(self.cv, data.labels, classifier=self._stratified, shuffle=True, random_state=self.random_state)
         for number, (train, held_out) in enumerate(parts, start=1):
             weight = np.zeros(data.n_samples)
-            weight[train] = learnt[train]
-            for name, mass in (("training", weight.sum()), ("held-out", judged[held_out].sum())):
+            weight[train] = fit_weight[train]
+            for name, mass in (("training", weight.sum()), ("held-out", score_weight[held_out].sum())):
                 if mass == 0.0:
-                    raise ValueError(f"The {name} samples of fold {number} of cv all have weight 0; choose other folds.")
+                    raise ValueError(f"All {name} samples of fold {number} of cv have weight 0. Use other folds.")
             self._check_fold(data, weight, f"Fold {number}")
             folds.append(Fold(weight, (np.asarray(held_out),)))
         if self.nested:
@@ -188,53 +189,53 @@ class ValidatedDiscovery(GroupDiscovery):
         return folds
 
     def _check_pairs(self, data: Input, folds: list[Fold]) -> None:
-        """Refuse folds of which two leave nothing to learn from or to judge by."""
+        """Raise a ``ValueError`` if a pair of folds has no training or no held-out samples."""
         for pair in pairs_of(folds):
             if len(folds) < 3 or pair.weight.sum() == 0.0 or not all(len(part) for part in pair.parts):
                 raise ValueError(
-                    "nested=True needs three folds or more, of which each holds out samples that no other does; choose other "
-                    "folds (cv)."
+                    "nested=True requires at least three folds, and each fold must hold out samples that no other fold holds "
+                    "out. Use other folds (cv)."
                 )
             self._check_fold(data, pair.weight, "A pair of folds")
 
     def _check_fold(self, data: Input, weight: np.ndarray, name: str) -> None:
-        """Refuse a fold from which nothing can be learnt."""
+        """Raise a ``ValueError`` if the training part of a fold cannot be used."""
 
 
 def _chosen(settings: SearchSettings, candidate: Candidate) -> SearchSettings:
-    """The settings with what was chosen."""
+    """Return the settings with the values of the chosen candidate."""
     return replace(settings, **candidate._asdict())
 
 
 def _at_size(models: Mapping[int, LinearModel], size: int) -> LinearModel:
-    """The largest model of a path that has at most so many support features."""
+    """Return the largest model of a path with at most ``size`` support features."""
     return models[max((own for own in models if own <= size), default=min(models))]
 
 
 def validated_rules(plain: type[GroupDiscovery]) -> dict[str, Rule]:
-    """What the parameters may be: the plain estimator's but for those that validation chooses, and the others."""
+    """Return the rules for the parameters: those of the plain estimator that validation does not choose, and its own."""
     kept = {name: rule for name, rule in plain._allowed.items() if name not in ("n_features_to_select", "C")}
     return {**kept, **ValidatedDiscovery._allowed}
 
 
 def _several(value: Any) -> list[Any]:
-    """The values to choose from, where there may be one or a list."""
+    """Return the values to choose from as a list."""
     single = isinstance(value, (str, bool, np.bool_, Integral))
     return [value] if single else list(dict.fromkeys(value))
 
 
 def penalties(Cs: Any, view: FeatureView) -> list[float]:
-    """The values of C, rising: those given, or so many over the orders of magnitude that can matter.
+    """Return the values of C in increasing order: those given, or a number of values over the relevant range.
 
-    What C does depends on C times the variance of the features. So a number of them means values from 1e-4 to 10, in
-    equal ratios, over a typical variance: the mean over the features, each of which counts by its variance, since those
-    that vary most are the first to be selected. It is 1 for standardised features.
+    The effect of C depends on C times the variance of the features. An integer therefore stands for values from 1e-4 to 10 in
+    equal ratios, divided by a typical variance. This is a mean over the features weighted by their variances, because the
+    features that vary most are selected first. It is 1 for standardised features.
     """
     return grid(Cs, _LOWEST_C, _HIGHEST_C, lambda: _typical_variance(view))
 
 
 def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> list[float]:
-    """The values of C, rising: those given, or so many from the lowest to the highest, in equal ratios, over the unit."""
+    """Return the values of C in increasing order: those given, or a geometric grid divided by the unit."""
     if not isinstance(Cs, Integral):
         return sorted({float(value) for value in Cs})
     values = np.geomspace(lowest, highest, int(Cs)) / unit()
@@ -242,15 +243,15 @@ def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> l
 
 
 def _typical_variance(view: FeatureView) -> float:
-    """A mean of the features' variances as the view has them (about zero where it is not centred)."""
+    """Return a mean of the variances of the features of a view (about zero if it is not centred)."""
     if view.centred and view.scale is not None:
-        return 1.0  # and nothing that rounding adds
+        return 1.0  # exactly, without rounding errors
     highest = view.highest_score_bound
     squares, total = totals(view.map_blocks(_shares, highest))
     return squares / total * highest**2 / view.moments.total_weight
 
 
 def _shares(view: FeatureView, highest: float) -> list[Total]:
-    """Sums over the features of a block: of their squared shares of the highest variance, and of the shares."""
-    share = (view.score_bounds.values / highest) ** 2  # squares of squares of large features would overflow
+    """Return two sums over the features of a block: of their squared shares of the highest variance, and of the shares."""
+    share = (view.score_bounds.values / highest) ** 2  # fourth powers of large values would overflow
     return [exact_sum(share * share), exact_sum(share)]

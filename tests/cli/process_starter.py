@@ -1,4 +1,4 @@
-"""A process that has everything loaded and starts commands as children, so that a test can kill many of them."""
+"""A process that has all modules loaded and starts commands as child processes, so that a test can kill many of them."""
 
 import json
 import os
@@ -7,8 +7,8 @@ import sys
 import time
 
 
-class Nursery:
-    """Starts commands in a folder; ``started`` gives the process to kill, ``ended`` waits for it."""
+class ProcessStarter:
+    """Starts commands in a folder. ``started`` returns the process id, ``ended`` waits for the process."""
 
     def __init__(self, folder):
         self._process = subprocess.Popen(
@@ -21,21 +21,21 @@ class Nursery:
     def __exit__(self, *_):
         self._process.communicate()
 
-    def _ask(self, request):
+    def _request(self, request):
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
     def started(self, *words):
-        """Start a command; its process id."""
-        return self._ask(list(words))
+        """Start a command and return its process id."""
+        return self._request(list(words))
 
     def ended(self):
-        """Wait for the command; its exit code, negative for a signal."""
-        return self._ask(None)
+        """Wait for the command and return its exit code, negative for a signal."""
+        return self._request(None)
 
     def run(self, *words):
-        """Run a command to its end; its exit code and its time."""
+        """Run a command and return its exit code and its time."""
         began = time.perf_counter()
         self.started(*words)
         return self.ended(), time.perf_counter() - began
@@ -62,7 +62,7 @@ def main():
         if request is None:
             print(json.dumps(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])), file=answers)
             continue
-        if not warm:  # everything loaded and compiled once, for all children
+        if not warm:  # load and compile everything once for all child processes
             warm = run(app, request) == 0
         child = os.fork()
         if child == 0:
