@@ -138,7 +138,7 @@ def test_messages(cells, model):
     with pytest.raises(ValueError, match="has 3 variables, but the model was fitted with 25 features"):
         annotate(anndata.AnnData(np.eye(3)), GroupDiscoveryClassifier(2).fit(cells.X, np.asarray(cells.obs["kind"])))
     cells.layers["log"] = cells.X
-    with pytest.raises(ValueError, match="use_raw=True does not go with layer='log'"):
+    with pytest.raises(ValueError, match="use_raw=True and layer='log' exclude each other"):
         annotate(cells, model, "kind", layer="log", use_raw=True)
     del cells.raw
     with pytest.raises(ValueError, match="use_raw=True, but the AnnData object has no raw"):
