@@ -1,6 +1,6 @@
-"""Wheel and sdist: built, installed into an empty environment, and used.
+"""The wheel and the sdist, as a user gets them: built, installed into an empty environment, tried.
 
-Slow, because the environment downloads all dependencies. `make test-slow` runs it.
+Slow: the environment fetches all dependencies. `make test-slow` runs it.
 """
 
 import csv
@@ -32,7 +32,7 @@ def run(*words, cwd, **more):
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """Return a copy of the files tracked by git."""
+    """The files that git knows, and nothing that lies about."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("no git checkout")
     folder = tmp_path_factory.mktemp("checkout")
@@ -45,7 +45,7 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def packages(checkout):
-    """Return the sdist, and the wheel built from it."""
+    """The sdist, and the wheel that is built from it."""
     pytest.importorskip("build", reason="build is not installed (pip install '.[dev]')")
     run(sys.executable, "-m", "build", "--outdir", checkout / "dist", cwd=checkout)
     (sdist,) = (checkout / "dist").glob("*.tar.gz")
@@ -55,7 +55,7 @@ def packages(checkout):
 
 @pytest.fixture(scope="module")
 def installed(packages, tmp_path_factory):
-    """Return a new environment with the wheel, without a compiler or Node on its path."""
+    """An environment of its own with the wheel, and no compiler or Node on its path."""
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder / "venv", with_pip=True)
     programs = folder / "venv" / "bin"
@@ -70,7 +70,7 @@ def test_metadata_is_clean(packages):
 
 
 def test_no_file_is_missing(packages):
-    """Every file of the package that is not generated is packed: modules, templates, assets, py.typed and the licence."""
+    """Every file of the package that is not made on the way: modules, templates, assets, the mark of types, the licence."""
     sdist, wheel = packages
     source = ROOT / "src"
     wanted = {
@@ -96,7 +96,7 @@ def test_nothing_of_the_checkout_is_needed(installed):
 
 
 def test_from_the_readme_to_a_report(installed):
-    """Run the commands of the README one after the other."""
+    """The README's own lines, one after the other: what a new user does first."""
     folder, programs = installed
     text = (ROOT / "README.md").read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE))
