@@ -149,7 +149,7 @@ def test_damaged_rows(inline, tmp_path):
 def test_second_writer_is_refused(inline, tmp_path):
     run(tmp_path / "out")
     with results_folder(tmp_path / "out"), ThreadPoolExecutor(1) as pool:
-        other = pool.submit(run, tmp_path / "out", X=None)  # refused before the data are read
+        other = pool.submit(run, tmp_path / "out", X=None)  # refused before the data are looked at
         with pytest.raises(BlockingIOError, match=r"Another writer \(PID \d+ on .*\) is at work on"):
             other.result()
     run(tmp_path / "out")

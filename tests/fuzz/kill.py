@@ -149,7 +149,7 @@ def in_child(words: tuple[str, ...], folder: Path, kill_at: int | None = None) -
 
 def count_steps(folder: Path, kill_at: int | None) -> list[int]:
     """Count the steps that can change a folder, and kill the process before the k-th one."""
-    from coterie.files import whole
+    from coterie.files import atomic
 
     counter, inside = [0], str(folder)
 
@@ -171,7 +171,7 @@ def count_steps(folder: Path, kill_at: int | None) -> list[int]:
                 step()
 
     sys.addaudithook(hook)
-    for place, name in ((os, "fsync"), (whole, "_exchange")):  # which Python does not announce
+    for place, name in ((os, "fsync"), (atomic, "_exchange")):  # which Python does not announce
         wrapped = getattr(place, name)
 
         def counted(*arguments: Any, wrapped: Any = wrapped) -> Any:
