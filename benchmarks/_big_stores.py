@@ -1,4 +1,4 @@
-"""Stores with the shapes of kdd2010 and webspam, split to learn and to test, and what a fit takes."""
+"""Stores with the shapes of kdd2010 and webspam, split into training and test samples, and the cost of a fit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from coterie import FeatureGroup, FeatureGroups
 from coterie.data import open_store, write_store
 from coterie.datasets import make_big_dimensional
 
-_BLOCK = 200_000  # features that are split at a time
+_FEATURES_PER_BLOCK = 200_000
 
 
 class Shape(NamedTuple):
-    """TPAMI Table 3 and ICML Table 1: samples to learn from, those that ICML has of them, samples to test on, nonzeros."""
+    """Sizes of TPAMI Table 3 and ICML Table 1: training samples (all, ICML's number), test samples, features, nonzeros."""
 
     n_train: int
     n_train_icml: int
@@ -39,7 +39,7 @@ SHAPES = {
 
 
 class Split(NamedTuple):
-    """A store to learn from, one to test on, and the planted groups."""
+    """A store of training samples, a store of test samples, and the planted groups."""
 
     train: Any
     y_train: np.ndarray
@@ -48,16 +48,16 @@ class Split(NamedTuple):
     groups: FeatureGroups
 
 
-class Integer(NamedTuple):
-    """A store of training and test samples together, how many of them are to learn from, and the planted groups."""
+class FullStore(NamedTuple):
+    """A store of all samples, the number of training samples (the first ones), and the planted groups."""
 
     store: Any
     n_train: int
     groups: FeatureGroups
 
 
-def big_store(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Integer:
-    """Made where it is not there yet."""
+def big_store(folder: Path, name: str, scale: float, icml: bool, seed: int) -> FullStore:
+    """Return the store of all samples; create it if it does not exist."""
     size = SHAPES[name].scaled(scale)
     n_train = min(size.n_train_icml, size.n_train) if icml else size.n_train
     n_all = n_train + size.n_test
@@ -68,11 +68,14 @@ def big_store(folder: Path, name: str, scale: float, icml: bool, seed: int) -> I
         shape = {"n_samples": n_all, "n_features": size.n_features, "n_values": n_values}
         data = make_big_dimensional(name, path=path, overwrite=True, random_state=seed, **shape)
         _save_groups(truth, data.groups)
-    return Integer(open_store(path), n_train, _load_groups(truth))
+    return FullStore(open_store(path), n_train, _load_groups(truth))
 
 
 def big_split(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Split:
-    """Made where they are not there yet. The samples are drawn independently, so the first ones are a random part."""
+    """Return the stores of training and test samples; create them if they do not exist.
+
+    The samples are drawn independently, so the first ones are a random subset.
+    """
     whole = big_store(folder, name, scale, icml, seed)
     store, n_all = whole.store, len(whole.store.y)
     parts = {part: Path(store.path).with_name(f"{Path(store.path).stem}-{part}.store") for part in ("train", "test")}
@@ -84,8 +87,8 @@ def big_split(folder: Path, name: str, scale: float, icml: bool, seed: int) -> S
 
 
 def _rows(source: Any, first: int, last: int) -> Iterator[sparse.csc_array]:
-    """Blocks of features with some of the samples only."""
-    for _, block in source.blocks(_BLOCK):
+    """Yield blocks of features, restricted to the samples from ``first`` up to ``last``."""
+    for _, block in source.blocks(_FEATURES_PER_BLOCK):
         mine = (block.indices >= first) & (block.indices < last)
         ends = np.concatenate([[0], np.cumsum(mine)])[block.indptr]
         yield sparse.csc_array((block.data[mine], block.indices[mine] - first, ends), shape=(last - first, block.shape[1]))
@@ -103,15 +106,15 @@ def _load_groups(path: Path) -> FeatureGroups:
 
 
 class Cost:
-    """Seconds and the most memory beside mapped files (None where the system does not tell)."""
+    """Seconds and peak memory without mapped files (None if the system does not report it)."""
 
     seconds = float("nan")
     memory: int | None = None
 
 
 @contextmanager
-def measured(interval: float = 0.1) -> Iterator[Cost]:
-    """Time a block and watch the memory that is its own: pages of a mapped store come and go, and are not counted."""
+def measure_cost(interval: float = 0.1) -> Iterator[Cost]:
+    """Measure time and peak anonymous memory of a block; pages of a mapped store are not counted."""
     cost, done = Cost(), threading.Event()
     before = _own_memory()
 

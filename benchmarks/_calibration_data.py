@@ -1,4 +1,4 @@
-"""Small data sets with and without signal, on which a promised share of false groups is compared with the realised one."""
+"""Small data sets with and without signal, used to compare the nominal share of false groups with the realised one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_PLANTED = 6
 
 @dataclass(frozen=True)
 class DataSet:
-    """Features, labels, the planted groups (none without signal) and their support features, and how to judge features."""
+    """Features, labels, planted groups (none without signal), their support features, and whether to standardise."""
 
     X: Any
     y: np.ndarray
@@ -30,30 +30,30 @@ class DataSet:
         return np.array([members[0] for members in self.planted], dtype=np.int64)
 
     def without_signal(self, seed: int) -> DataSet:
-        """The same features; labels shuffled, so that nothing is true."""
+        """Return the same features with permuted labels, so that every group is false."""
         return DataSet(self.X, np.random.default_rng([seed, 1]).permutation(self.y), [], self.standardize)
 
 
 def dense(seed: int, shape: tuple[int, int]) -> DataSet:
-    """Gaussian features of equal scale, labels with noise."""
+    """Return Gaussian features of equal scale and labels with noise."""
     data = make_support_affiliated(*shape, n_support=N_PLANTED, n_true=3 * N_PLANTED, noise=0.5, random_state=seed)
     return DataSet(data.X, data.y, [group.members for group in data.groups])
 
 
 def unequal(seed: int, shape: tuple[int, int], standardize: bool = False) -> DataSet:
-    """The same with scales that are lognormal over the features: most chance choices go to the largest."""
+    """Return the same data with lognormal scales of the features, so that chance favours the largest ones."""
     data = dense(seed, shape)
     scale = np.random.default_rng([seed, 2]).lognormal(size=shape[1])
     return DataSet(data.X * scale, data.y, data.planted, standardize)
 
 
 def unequal_standardized(seed: int, shape: tuple[int, int]) -> DataSet:
-    """The same, judged by values over their standard deviation."""
+    """Return the data of unequal scale for a fit that standardises them."""
     return unequal(seed, shape, standardize=True)
 
 
 def text(seed: int, shape: tuple[int, int]) -> DataSet:
-    """Word counts: random documents and words of 20 Newsgroups where it is at hand, with effects of some words."""
+    """Return word counts with effects of some words: random documents and words of 20 Newsgroups if available."""
     rng = np.random.default_rng([seed, 3])
     if find_data("20news_bigrams.npz") is None:
         X: Any = make_big_dimensional(
@@ -62,7 +62,7 @@ def text(seed: int, shape: tuple[int, int]) -> DataSet:
     else:
         words = _news()
         X = words[np.sort(rng.choice(words.shape[0], shape[0], replace=False))].tocsc()
-        common = np.flatnonzero(np.diff(X.indptr) >= 5)  # the words of these documents that are not too rare to choose from
+        common = np.flatnonzero(np.diff(X.indptr) >= 5)  # words in at least five of these documents
         X = X[:, np.sort(rng.choice(common, min(shape[1], len(common)), replace=False))]
     share = np.diff(X.indptr) / X.shape[0]
     likely = np.flatnonzero((share >= 0.08) & (share <= 0.4))
@@ -75,7 +75,10 @@ def _news() -> sparse.csr_array:
 
 
 def _with_effects(X: Any, candidates: np.ndarray, rng: np.random.Generator) -> DataSet:
-    """Labels by the presence of some features; a planted group is such a feature with all that correlate at 0.7 or more."""
+    """Return labels that depend on the presence of some features.
+
+    A planted group is such a feature with all features whose correlation with it is at least 0.7.
+    """
     signal, planted = np.zeros(X.shape[0]), []
     for support in rng.choice(candidates, N_PLANTED, replace=False).tolist():
         present = (X[:, [support]].toarray()[:, 0] > 0).astype(np.float64)
@@ -86,7 +89,7 @@ def _with_effects(X: Any, candidates: np.ndarray, rng: np.random.Generator) -> D
 
 
 def snps(seed: int, shape: tuple[int, int]) -> DataSet:
-    """Genotypes in linkage blocks, with causal SNPs."""
+    """Return genotypes in linkage blocks, with causal SNPs."""
     data = make_big_dimensional("psoriasis", n_samples=shape[0], n_features=shape[1], n_support=N_PLANTED, random_state=seed)
     return DataSet(data.X, data.y, [group.members for group in data.groups])
 

@@ -1,4 +1,4 @@
-"""Single cells with markers that are known: blood cells with those of the literature, and simulated ones with the truth."""
+"""Single cells with known markers: blood cells with markers from the literature, and simulated cells."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pandas as pd
 from _real import data_path
 from scipy import sparse
 
-# What reviews and tutorials of blood cells name for each of the kinds in the data, and the marker lists of the Azimuth
-# reference of human blood (Hao et al., Cell 2021). Genes that the data do not have are left out. Chosen before this script was
-# run, though not before groups of these data had been seen (docs/evidence/examples.md).
+# Markers of each cell type in the data from reviews and tutorials of blood cells, and from the Azimuth reference of human
+# blood (Hao et al., Cell 2021). Genes that the data do not contain are omitted. The lists were fixed before this script was
+# run, but after groups of these data had been inspected (docs/evidence/examples.md).
 CLASSIC = {
     "CD14+ Monocyte": "CD14 LYZ S100A8 S100A9 FCN1 FCGR3A MS4A7",
     "CD19+ B": "CD19 CD79A CD79B MS4A1",
@@ -29,7 +29,7 @@ CLASSIC = {
 AZIMUTH = {
     "CD14+ Monocyte": "CTSS FCN1 NEAT1 LYZ PSAP S100A9 AIF1 MNDA SERPINA1 TYROBP",
     "CD19+ B": "CD79A RALGPS2 CD79B MS4A1 BANK1 CD74 TNFRSF13C HLA-DQA1 IGHM MEF2C",
-    "CD34+": "SPINK2 PRSS57 CYTL1 EGFL7 GATA2 CD34 C19orf77 AVP MYB LAPTM4B",  # SMIM24 was C19orf77 when the data were made
+    "CD34+": "SPINK2 PRSS57 CYTL1 EGFL7 GATA2 CD34 C19orf77 AVP MYB LAPTM4B",  # C19orf77 is the earlier name of SMIM24
     "CD4+/CD25 T Reg": "RTKN2 FOXP3 CD4 IL2RA TIGIT CTLA4 FCRL3 LAIR2 IKZF2",
     "CD4+/CD45RA+/CD25- Naive T": "TCF7 CD4 CCR7 IL7R FHIT LEF1 MAL NOSIP LDHB PIK3IP1",
     "CD4+/CD45RO+ Memory": "IL7R TMSB10 CD4 ITGB1 LTB TRAC AQP3 LDHB IL32 MAL",
@@ -42,18 +42,18 @@ AZIMUTH = {
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of known kinds.
+    """Cells of known types.
 
     Attributes
     ----------
     name : str
-        What they are called in tables.
+        Name in the tables.
     adata : AnnData
-        Log counts, with the kinds in ``obs["kind"]``.
+        Log counts, with the cell types in ``obs["kind"]``.
     markers : dict of str to dict
-        Known markers of each kind that the data have, by the name of the list.
+        Known markers of each type that the data contain, by the name of the list.
     missing : dict of str to dict
-        Those that the data do not have.
+        Known markers that the data do not contain.
     """
 
     name: str
@@ -63,11 +63,11 @@ class Cells:
 
 
 def blood() -> Cells:
-    """700 blood cells of ten kinds, 765 genes."""
+    """Return 700 blood cells of ten types, with 765 genes."""
     import anndata
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the file is in an old format
+        warnings.simplefilter("ignore")  # anndata warns about the old file format
         adata = anndata.read_h5ad(data_path("pbmc68k_reduced.h5ad"))
         logs = adata.raw.to_adata()
     clean = anndata.AnnData(
@@ -87,11 +87,11 @@ def blood() -> Cells:
 
 
 def simulated(seed: int, n_cells: int = 1200, n_genes: int = 1500) -> Cells:
-    """Cells of six kinds, the rarest one in fifty, with programmes of genes that go up and down together.
+    """Return cells of six types with programmes of co-expressed genes; the rarest type is one cell in fifty.
 
-    Each kind has a programme of ten markers of falling strength, whose activity differs from cell to cell; kinds 0 and 1 share
-    another one, and a programme of 40 genes (as of the cell cycle) has nothing to do with the kinds. Counts are negative
-    binomial with cells of different depth.
+    Each type has a programme of ten markers of decreasing strength, whose activity varies between cells. Types 0 and 1 share
+    another programme. A programme of 40 genes (like that of the cell cycle) is independent of the types. Counts are negative
+    binomial, with varying depth of the cells.
     """
     import anndata
 

@@ -1,4 +1,4 @@
-"""What the scripts of the papers' figures share: a comparison, its picture and its table."""
+"""Parts shared by the scripts of the papers' figures: a comparison, its figure and its table."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def run(
     untimed: Sequence[str] = (),
     **options: Any,
 ) -> Comparison:
-    """A comparison in which the ``shared`` methods, whose time does not depend on the number, are fitted once.
+    """Compare methods; the ``shared`` ones, whose time does not depend on the number of features, are fitted once.
 
-    ``untimed`` methods have no time in it.
+    The times of ``untimed`` methods are removed.
     """
     limits = {"time_limit": limit, "memory_limit": "4GB"}
     parts = []
@@ -46,7 +46,7 @@ def run(
 
 
 def draw(comparison: Comparison, name: str) -> Path:
-    """Accuracy (or what the score is), redundancy and time against the number of features."""
+    """Draw score (accuracy by default), redundancy and time against the number of features."""
     table = comparison.table.rename(columns={"accuracy": comparison.scoring})
     path = FIGURES / f"{name}.png"
     comparison_curves(table, (comparison.scoring, "redundancy_rate", "fit_seconds")).savefig(path, dpi=100)
@@ -54,14 +54,14 @@ def draw(comparison: Comparison, name: str) -> Path:
 
 
 def section(comparison: Comparison, sizes: Sequence[int], picture: Path, words: str) -> str:
-    """The picture, and a table of accuracies at some numbers of features with redundancy and time at the last."""
+    """Return figure and table: accuracies at some numbers of features, redundancy and time at the last one."""
     methods = dict.fromkeys(row.method for row in comparison.rows)
     table = markdown_table([_table_row(comparison, method, sizes) for method in methods])
     return f"{words}\n\n![{picture.stem}]({picture.relative_to(DOCS).as_posix()})\n\n{table}"
 
 
 def _table_row(comparison: Comparison, method: str, sizes: Sequence[int]) -> dict[str, Any]:
-    """Accuracies, redundancy, time and notes of one method; a dash where no fold went well."""
+    """Return accuracies, redundancy, time and notes of one method; a dash if no fold succeeded."""
     good = {row["n_features"]: row for row in comparison.summary_rows() if row["method"] == method and row["n_ok"]}
     last = sizes[-1]
     at = max(good, default=None) if last not in good else last
@@ -71,12 +71,12 @@ def _table_row(comparison: Comparison, method: str, sizes: Sequence[int]) -> dic
         **{f"accuracy, {size}": f"{good[size]['accuracy']:.3f}" if size in good else "–" for size in sizes},
         f"redundancy, {last}": f"{good[last]['redundancy_rate']:.3f}" if last in good else "–",
         f"seconds, {last}": f"{good[last]['fit_seconds']:.2f}" if last in good else "–",
-        "notes": "; ".join(filter(None, [few, *_troubles(comparison, method)])),
+        "notes": "; ".join(filter(None, [few, *_failures(comparison, method)])),
     }
 
 
-def _troubles(comparison: Comparison, method: str) -> list[str]:
-    """From which number of features on a method failed or went over a limit."""
+def _failures(comparison: Comparison, method: str) -> list[str]:
+    """Return the smallest numbers of features at which a method failed or exceeded a limit."""
     table = comparison.table
     bad = table[(table["method"] == method) & (table["status"] != "ok")]
     return [

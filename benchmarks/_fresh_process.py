@@ -1,4 +1,4 @@
-"""One fit in a fresh process: its peak memory, and an end to what takes too long."""
+"""One fit in a fresh process, with its peak memory and a time limit."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class ChildRun:
-    """What one fit took in a fresh process.
+    """Time and memory of one fit in a fresh process.
 
-    ``seconds`` is None where there is no time to tell: the run was ended at ``limit`` seconds (then its time is known to be
-    longer), or it failed, which says nothing about speed.
+    ``seconds`` is None if the run was stopped after ``limit`` seconds or if it failed.
     """
 
     seconds: float | None = None
@@ -41,26 +40,26 @@ def run_in_child(
     y: np.ndarray,
     limit: float | None = None,
     *,
-    tell: Callable[[Any], Any] = selected_features,
-    most_bytes: int | None = None,
+    summarize: Callable[[Any], Any] = selected_features,
+    max_bytes: int | None = None,
 ) -> ChildRun:
-    """Fit once in a fresh process that holds X and little else, for the increase of its peak memory.
+    """Fit once in a fresh process that holds X and little else, to measure the increase of its peak memory.
 
-    The data go through a file and not through a pipe, whose buffers would count. ``fit`` must be picklable, and so must
-    ``tell``, which says what the run is asked about its model. Beyond ``most_bytes`` of memory a fit fails (Linux).
+    The data are passed through a file, because the buffers of a pipe would be counted. ``fit`` and ``summarize`` must be
+    picklable. ``summarize`` returns what is kept of the fitted model. A fit fails above ``max_bytes`` of memory (Linux).
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         _save(Path(folder), X, y)
         receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(target=_fit_and_tell, args=(folder, fit, tell, most_bytes, sender))
+        child = context.Process(target=_fit_and_send, args=(folder, fit, summarize, max_bytes, sender))
         child.start()
         sender.close()
         try:
             if not receiver.poll(limit):
                 return ChildRun(limit=limit)
             return receiver.recv()
-        except EOFError:  # it ended without a word: killed, or it could not even start
+        except EOFError:  # no reply: the process was killed or could not start
             child.join()
             return ChildRun(failure=f"process ended with exit code {child.exitcode}")
         finally:
@@ -68,19 +67,19 @@ def run_in_child(
             child.join()
 
 
-def _fit_and_tell(folder: str, fit: Fit, tell: Callable[[Any], Any], most_bytes: int | None, sender: Connection) -> None:
-    """The child's work: load, fit toy data (imports and compiled code do not count), fit, tell."""
+def _fit_and_send(folder: str, fit: Fit, summarize: Callable[[Any], Any], max_bytes: int | None, sender: Connection) -> None:
+    """Load the data, fit toy data (imports and compilation are not counted), fit, and send the result."""
     try:
-        if most_bytes is not None:
+        if max_bytes is not None:
             import resource
 
-            resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
+            resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))
         X, y = _load(Path(folder))
         warm_up(fit, X)
         before = _reset_peak()
         with warnings_counted():
             timing = measure(partial(fit, X, y), 1)
-        answer = ChildRun(timing.best, max(0, _peak_memory() - before), tell(timing.result))
+        answer = ChildRun(timing.best, max(0, _peak_memory() - before), summarize(timing.result))
     except Exception as error:
         answer = ChildRun(failure=f"{type(error).__name__}: {error}")
     sender.send(answer)
@@ -106,16 +105,16 @@ def _load(folder: Path) -> tuple[Any, np.ndarray]:
 
 
 def _reset_peak() -> int:
-    """Forget earlier peaks where the system allows it; returns the memory in use now, in bytes."""
+    """Reset the recorded peak if the system allows it, and return the memory in use, in bytes."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return psutil.Process().memory_info().rss
 
 
 def _peak_memory() -> int:
-    """Largest resident memory of this process so far, in bytes.
+    """Return the peak resident memory of this process, in bytes.
 
-    Linux tells it in /proc. Its ``ru_maxrss`` would be wrong: a child inherits the value of its parent.
+    On Linux it is read from /proc, because a child inherits the ``ru_maxrss`` of its parent.
     """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

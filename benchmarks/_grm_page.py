@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _grm_paper import ALONE, MOVES, NAMES, PAPER
+from _grm_paper import MOVES, NAMES, PAPER, WITHOUT_GRM
 from _record import caption
 from _tables import DOCS, markdown_table, replace_section
 
 from coterie.plots.canvas import new_figure
 
 MEASURES = ("linear SVM", "kNN", "redundancy")
-# A cell is marked if its redundancy is above the paper's by more than this, or its accuracy below by more than so many points.
-_LEAST, _POINTS = 0.03, 3.0
+# A cell is marked if its redundancy exceeds the paper's by more than the first number, or if its accuracy is below the
+# paper's by more than the second, in points.
+_REDUNDANCY_TOLERANCE, _ACCURACY_TOLERANCE = 0.03, 3.0
 Results = Mapping[str, Any]
 
 
@@ -50,7 +51,7 @@ def _cell(found: Sequence[float], measure: int) -> str:
 
 
 def _row_of(name: str, by_score: Results, scores: Sequence[str], measure: int, factor: str) -> dict[str, str]:
-    """A row of one of the paper's tables: ours, and the paper's in brackets.
+    """Return a row of one of the paper's tables: our value, and the paper's in brackets.
 
     Bold: worse than the paper. †: less accurate with GRM than without.
     """
@@ -68,7 +69,9 @@ def _row_of(name: str, by_score: Results, scores: Sequence[str], measure: int, f
 def _worse_than_paper(ours: Sequence[float], theirs: Any, measure: int) -> bool:
     if theirs[measure] is None:
         return False
-    return ours[2] > theirs[2] + _LEAST if measure == 2 else ours[measure] < theirs[measure] - _POINTS
+    return (
+        ours[2] > theirs[2] + _REDUNDANCY_TOLERANCE if measure == 2 else ours[measure] < theirs[measure] - _ACCURACY_TOLERANCE
+    )
 
 
 def _worse_than_score(refined: Sequence[float], alone: Sequence[float], measure: int) -> bool:
@@ -77,7 +80,7 @@ def _worse_than_score(refined: Sequence[float], alone: Sequence[float], measure:
 
 def _counts_row(name: str, by_score: Results, factor: str) -> dict[str, str]:
     """Count the cells of one data set in which GRM gains, loses, or is worse than the paper."""
-    pairs = [(found[factor], found["1"]) for score, found in by_score.items() if score not in ALONE]
+    pairs = [(found[factor], found["1"]) for score, found in by_score.items() if score not in WITHOUT_GRM]
     forms = [form for score in by_score for form in _forms(name, score, by_score, factor)]
     lower = sum(refined[2] < alone[2] for refined, alone in pairs)
     lost = sum(_worse_than_score(refined, alone, measure) for refined, alone in pairs for measure in (0, 1))
@@ -87,21 +90,21 @@ def _counts_row(name: str, by_score: Results, factor: str) -> dict[str, str]:
         "data": name,
         "redundancy lower with GRM": f"{lower} of {len(pairs)}",
         "accuracy lower with GRM (†)": f"{lost} of {2 * len(pairs)}",
-        f"accuracy more than {_POINTS:g} points below the paper": str(short),
-        f"redundancy more than {_LEAST:g} above the paper": str(high),
+        f"accuracy more than {_ACCURACY_TOLERANCE:g} points below the paper": str(short),
+        f"redundancy more than {_REDUNDANCY_TOLERANCE:g} above the paper": str(high),
     }
 
 
 def _forms(name: str, score: str, by_score: Results, factor: str) -> Iterator[tuple[str, Sequence[float], Any]]:
-    """A method without and with GRM (where it has a form with it): prefix, our figures, the paper's."""
+    """Yield a method without GRM and, if possible, with GRM: prefix, our figures, the paper's."""
     found = by_score[score]
     yield "", found["1"], PAPER[name][score][0]
-    if score not in ALONE:
+    if score not in WITHOUT_GRM:
         yield "G", found[factor], PAPER[name][score][1]
 
 
 def _moves_row(name: str, by_score: Results, strengths: Sequence[float]) -> dict[str, str]:
-    """Rates for all strengths in one cell per score, and the paper's rates."""
+    """Return the rates for all strengths, one cell per score, and the paper's rates."""
     powers = " / ".join(f"{strength:g}" for strength in strengths)
     row = {"": name}
     for label, rates in zip(("Var", "Lap", "LGD"), by_score.values(), strict=True):
@@ -110,14 +113,16 @@ def _moves_row(name: str, by_score: Results, strengths: Sequence[float]) -> dict
 
 
 def _candidates_row(results: Results, factor: str) -> dict[str, str]:
-    """Means over the scores, for one number of candidates."""
+    """Return means over the scores for one number of candidates."""
     words = {"1": "score alone", "None": "all", "auto": "auto (5 × 20, growing)"}
     row, means = {"candidates": words.get(factor, f"{factor} × 20")}, []
     for name, by_method in results.items():
-        by_score = {score: found for score, found in by_method.items() if score not in ALONE}
+        by_score = {score: found for score, found in by_method.items() if score not in WITHOUT_GRM}
         rows = [found[factor] for found in by_score.values() if factor in found]
         row[name] = _triple(np.mean(rows, axis=0)) if rows else "–"
-        full = [found.get(factor, found["None"]) for found in by_score.values()]  # a pool larger than all is all
+        full = [
+            found.get(factor, found["None"]) for found in by_score.values()
+        ]  # a pool larger than the data has all features
         means.append(np.mean(full, axis=0))
     return row | {"mean": f"**{_triple(np.mean(means, axis=0))}**"}
 
@@ -127,14 +132,14 @@ def _triple(means: np.ndarray) -> str:
 
 
 def _draw(results: Results, factors: Sequence[int | str | None], path: Path) -> None:
-    """Accuracy and redundancy against the number of candidates, means over the scores."""
+    """Draw accuracy and redundancy against the number of candidates, means over the scores."""
     figure = new_figure(9, 3)
     axes = figure.subplots(1, 3)
     for measure, axis in enumerate(axes):
         for name, by_method in results.items():
             points = []
             for place, factor in enumerate(map(str, factors)):
-                rows = [one[factor][measure] for score, one in by_method.items() if factor in one and score not in ALONE]
+                rows = [one[factor][measure] for score, one in by_method.items() if factor in one and score not in WITHOUT_GRM]
                 if rows:
                     points.append((place, np.mean(rows)))
             axis.plot(*zip(*points, strict=True), marker="o", markersize=3, label=name)

@@ -14,9 +14,9 @@ NAMES = {
     "miq": "mRMR MIQ",
     "relieff 20 %": "RF 20 %",
 }
-# Methods that have no form with GRM.
-ALONE = ("mid", "miq", "relieff 20 %")
-# The paper's figures: (linear SVM, kNN, redundancy) of each score alone and with GRM; tables 2 to 7.
+# Methods that cannot be combined with GRM.
+WITHOUT_GRM = ("mid", "miq", "relieff 20 %")
+# The paper's Tables 2 to 7: (linear SVM, kNN, redundancy) of each score alone and with GRM.
 PAPER: dict[str, dict[str, tuple[tuple[float | None, ...], ...]]] = {
     "Synthetic": {
         "laplacian": ((94.75, 92.00, 0.224), (96.25, 94.75, 0.103)),
@@ -67,7 +67,7 @@ PAPER["SRBCT"] = {
     "fisher": ((95.29, 93.41, 0.181), (96.47, 95.29, 0.069)),
     "information_gain": ((96.47, 79.53, 0.120), (97.71, 96.47, 0.025)),
 }
-# mRMR (the paper does not say which scheme) and ReliefF on a fifth of the labels, whose redundancy it does not give.
+# mRMR (the paper does not name the scheme) and ReliefF on a fifth of the labels. The paper does not give their redundancy.
 _MRMR = {
     "Synthetic": (85.75, 84.50, 0.480),
     "GLIOMA": (68.00, 62.00, 0.288),
@@ -90,5 +90,5 @@ for name, figures in PAPER.items():
 # The paper describes neighbours among the values of a feature; neighbours among the samples may be what it measured.
 for figures in PAPER.values():
     figures["lgd among samples"] = figures["lgd"]
-# Table 8: correct-move rates of variance, Laplacian score and LGD; the other sets of that table are not available here.
+# Table 8: correct-move rates of variance, Laplacian score and LGD. The other data sets of that table are not available here.
 MOVES = {"GLIOMA": (0.908, 0.732, 0.872), "SRBCT": (0.936, 0.960, 0.944)}

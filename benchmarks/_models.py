@@ -1,4 +1,4 @@
-"""Ours and the L1 rivals: fits that can be sent to a fresh process, and the C that gives a number of features."""
+"""Fits of Coterie and of L1 models that can be sent to a fresh process, and the C for a given number of features."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ Fit = Callable[[Any, np.ndarray], Any]
 
 
 def fit_ours(X: Any, y: np.ndarray, **parameters: Any) -> GroupDiscoveryClassifier:
-    """Coterie's group discovery."""
+    """Fit Coterie's group discovery."""
     return GroupDiscoveryClassifier(**{"standardize": False, **parameters}).fit(X, y)  # as in the papers
 
 
 def fit_l1_svm(X: Any, y: np.ndarray, C: float) -> LinearSVC:
-    """The L1-regularised linear SVM of liblinear; likes sample-major data (CSR, C order)."""
+    """Fit the L1-regularised linear SVM of liblinear, which is fastest on sample-major data (CSR, C order)."""
     return LinearSVC(penalty="l1", dual=False, C=C, random_state=0).fit(X, y)
 
 
 def fit_celer(X: Any, y: np.ndarray, C: float) -> Any:
-    """Celer's L1 logistic regression; likes feature-major data (CSC, F order)."""
+    """Fit celer's L1 logistic regression, which is fastest on feature-major data (CSC, F order)."""
     from celer import LogisticRegression
 
     return LogisticRegression(penalty="l1", C=C).fit(X, y)
 
 
 def fit_slope(X: Any, y: np.ndarray, C: float) -> Any:
-    """SLOPE with the logistic loss; ``C`` is the inverse of its penalty."""
+    """Fit SLOPE with the logistic loss; ``C`` is the inverse of its penalty."""
     from sortedl1 import Slope
 
     return Slope(alpha=1.0 / C, loss="logistic").fit(X, (y > 0).astype(np.float64))
 
 
 def selected_features(model: Any) -> np.ndarray | None:
-    """Indices of the features that a model chose, in order of selection where it has one."""
+    """Return the indices of the selected features, in order of selection if the model has one."""
     if hasattr(model, "support_features_"):
         return np.asarray(model.support_features_)
     if hasattr(model, "coef_"):
@@ -58,7 +58,7 @@ def selected_features(model: Any) -> np.ndarray | None:
 
 
 def toy_like(X: Any, n_samples: int = 200, n_features: int = 300) -> tuple[Any, np.ndarray]:
-    """Small random data of the same value type and layout: to compile kernels and load libraries before timing."""
+    """Return small random data of the same dtype and layout, to compile kernels and load libraries before timing."""
     rng = np.random.default_rng(0)
     y = np.where(np.arange(n_samples) % 2, 1, -1)
     if not sparse.issparse(X):
@@ -71,14 +71,14 @@ def toy_like(X: Any, n_samples: int = 200, n_features: int = 300) -> tuple[Any, 
 
 
 def warm_up(fit: Fit, X: Any) -> None:
-    """Fit toy data of the kind of X once."""
+    """Fit toy data with the dtype and layout of X once."""
     with warnings_counted():
         fit(*toy_like(X))
 
 
 @contextmanager
 def warnings_counted() -> Iterator[list[Any]]:
-    """Keep warnings off the screen; the list of those about convergence is complete when the block ends."""
+    """Suppress warnings; the list of convergence warnings is complete when the block ends."""
     unconverged: list[Any] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -88,7 +88,7 @@ def warnings_counted() -> Iterator[list[Any]]:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A regularised model with about the wanted number of features, and the time of that one fit."""
+    """A regularised model with about the requested number of features, and the time of its fit."""
 
     model: Any
     C: float
@@ -108,9 +108,9 @@ def tune(
 ) -> Tuned:
     """Choose C by bisection on log C so that ``fit(X, y, C)`` selects about ``n_features``.
 
-    From ``start`` the search doubles or halves C until the wanted number lies between two fits. Starting low is cheap:
-    models with few features are fitted fast. It ends within 2 % of the number, or when C hardly moves; no fit
-    begins after ``max_seconds``.
+    From ``start``, C is doubled or halved until the requested number lies between two fits. A low start is cheap, because
+    models with few features are fitted fast. The search ends within 2 % of the number, or when C hardly changes. No fit
+    starts after ``max_seconds``.
     """
     low = high = best = None
     C, n_fits, began = start, 0, time.perf_counter()
@@ -131,10 +131,10 @@ def tune(
 
 
 def tune_l1_svm(X: Any, y: np.ndarray, n_features: int) -> Tuned:
-    """L1-SVM with about ``n_features`` features."""
+    """Return an L1-SVM with about ``n_features`` features."""
     return tune(fit_l1_svm, X, y, n_features, 2.0 * l1_min_c(X, y, loss="squared_hinge"))
 
 
 def tune_celer(X: Any, y: np.ndarray, n_features: int) -> Tuned:
-    """Celer's L1 logistic regression with about ``n_features`` features."""
+    """Return celer's L1 logistic regression with about ``n_features`` features."""
     return tune(fit_celer, X, y, n_features, 1.5 * l1_min_c(X, y, loss="log", fit_intercept=False))

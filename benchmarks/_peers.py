@@ -1,7 +1,7 @@
-"""Groups with a promise, by us and by others: each takes features and targets and returns sets of features.
+"""Methods that report groups with error control, by Coterie and other packages; each returns sets of features.
 
-Every function can be sent to a fresh process. The others are imported where they are called: they are installed beside
-Coterie for this comparison only (``pip install pysusie knockpy hidimstat``).
+Every function can be sent to a fresh process. The other packages are imported inside the functions, because they are only
+needed for this comparison (``pip install pysusie knockpy hidimstat``).
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import numpy as np
 
 Groups = list[np.ndarray]
 
-N_ASKED = 20
+N_REQUESTED = 20
 LEVEL = 0.1
 
 
-def as_they_are(groups: Groups) -> Groups:
-    """What a fresh process sends back."""
+def return_groups(groups: Groups) -> Groups:
+    """Return the groups unchanged (the summary of a run in a fresh process)."""
     return groups
 
 
 def ours_confident(X: Any, y: np.ndarray) -> Groups:
-    """Groups at a confidence of 0.9 or more, 25 pairs of half-samples."""
+    """Return groups with a confidence of at least 0.9, from 25 half-sample pairs."""
     model, result = _ours(X, y, n_permutations=0)
     return [group.members for group, value in zip(model.groups_, result.confidence, strict=True) if value >= 0.9]
 
 
 def ours_false_share(X: Any, y: np.ndarray) -> Groups:
-    """Groups at an estimated false share of at most 0.1, with five permutations on top."""
+    """Return groups with an estimated false share of at most 0.1, from half-samples and five permutations."""
     model, result = _ours(X, y, n_permutations=5)
     return [group.members for group, share in zip(model.groups_, result.false_share, strict=True) if share <= LEVEL]
 
@@ -37,23 +37,23 @@ def ours_false_share(X: Any, y: np.ndarray) -> Groups:
 def _ours(X: Any, y: np.ndarray, n_permutations: int) -> Any:
     from coterie import GroupDiscoveryRegressor, group_confidence
 
-    model = GroupDiscoveryRegressor(N_ASKED, standardize=True).fit(X, y)
+    model = GroupDiscoveryRegressor(N_REQUESTED, standardize=True).fit(X, y)
     return model, group_confidence(model, X, y, n_pairs=25, n_permutations=n_permutations, random_state=0)
 
 
 def susie(X: Any, y: np.ndarray) -> Groups:
-    """SuSiE's 95 % credible sets of a purity of at least 0.5, up to twenty effects."""
+    """Return SuSiE's 95 % credible sets with a purity of at least 0.5, up to twenty effects."""
     from pysusie import susie as fit
 
-    found = fit(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), L=N_ASKED, coverage=0.95)["sets"]["cs"]
+    found = fit(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), L=N_REQUESTED, coverage=0.95)["sets"]["cs"]
     sets = found.values() if isinstance(found, dict) else found or []
     return [np.asarray(members, dtype=np.int64) for members in sets]
 
 
 def knockpy_groups(X: Any, y: np.ndarray, level: float = LEVEL) -> Groups:
-    """Group knockoffs (Gaussian, equicorrelated, lasso) of clusters that correlate at 0.7 on average.
+    """Return groups by group knockoffs (Gaussian, equicorrelated, lasso) of clusters with a mean correlation of 0.7.
 
-    At a level of 0.1 the filter reports ten groups or more, or none: with about ten planted ones, 0.2 is its fair chance.
+    At a level of 0.1 the filter reports at least ten groups or none. With about ten planted groups, 0.2 is a fairer level.
     """
     from knockpy import KnockoffFilter
 
@@ -67,7 +67,7 @@ def knockpy_groups(X: Any, y: np.ndarray, level: float = LEVEL) -> Groups:
 
 
 def _clusters(values: np.ndarray) -> np.ndarray:
-    """Clusters by average linkage of 1 - |r|, cut at 0.3; numbered from 1."""
+    """Return clusters by average linkage of 1 - |r|, cut at 0.3 and numbered from 1."""
     from scipy.cluster.hierarchy import fcluster, linkage
 
     distance = 1.0 - np.abs(values.T @ values) / len(values)
@@ -77,7 +77,10 @@ def _clusters(values: np.ndarray) -> np.ndarray:
 
 
 def hidimstat_clusters(X: Any, y: np.ndarray) -> Groups:
-    """Clustered inference with the desparsified lasso (CluDL), half as many clusters as features, at most 1,000; FDR 0.1."""
+    """Return groups by clustered inference with the desparsified lasso (CluDL), FDR 0.1.
+
+    The number of clusters is half the number of features, at most 1,000.
+    """
     from hidimstat import CluDL
     from hidimstat.desparsified_lasso import DesparsifiedLasso
     from sklearn.cluster import FeatureAgglomeration
@@ -93,13 +96,13 @@ def hidimstat_clusters(X: Any, y: np.ndarray) -> Groups:
 
 
 def benjamini_hochberg(p: np.ndarray, level: float) -> np.ndarray:
-    """Positions that are rejected at a false discovery rate, one test a cluster."""
+    """Return the positions of the tests that are rejected at a false discovery rate."""
     order = np.argsort(p)
     good = np.flatnonzero(p[order] <= level * np.arange(1, len(p) + 1) / len(p))
     return order[: good[-1] + 1] if len(good) else order[:0]
 
 
-# In order of how much one would like to know should there be no time for all.
+# In order of priority, in case a run is stopped before its end.
 METHODS = {
     "Coterie, confidence >= 0.9": ours_confident,
     "SuSiE, 95 % credible sets": susie,

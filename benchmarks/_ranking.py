@@ -22,13 +22,13 @@ INFORMATIVE = np.array([28, 48, 64, 105, 128, 153, 241, 281, 318, 336, 338, 378,
 
 
 def load(name: str) -> tuple[Any, np.ndarray]:
-    """One of the real data sets, in double precision."""
+    """Load a real data set in double precision."""
     X, y = _real.load(name)
     return X.astype(np.float64), y
 
 
 class Split(NamedTuple):
-    """A stratified half to select and train on, and the other half to test on."""
+    """A stratified half for selection and training, and the other half for testing."""
 
     X: Any
     y: np.ndarray
@@ -37,7 +37,7 @@ class Split(NamedTuple):
 
 
 def halves(X: Any, y: np.ndarray, n_splits: int, seed: int, *, standardise: bool = False) -> Iterator[Split]:
-    """Random halves with the same shares of the classes, as in the paper; scaled by the training half if wanted."""
+    """Yield random stratified halves, as in the paper, optionally standardised by the training half."""
     splitter = StratifiedShuffleSplit(n_splits, train_size=0.5, random_state=seed)
     for train, test in splitter.split(np.zeros((len(y), 1)), y):
         X_train, X_test = X[train], X[test]
@@ -54,8 +54,8 @@ Order = Callable[[int], np.ndarray]
 class Curves:
     """Accuracy and stability against size, for each method, over the splits.
 
-    One fit of DAF gives three rankings, each judged by several classifiers. That is why this is not `coterie.compare`, which
-    would evaluate all probes once for each ranking and classifier.
+    One fit of DAF gives three rankings, each tested with several classifiers. `coterie.compare` is not used, because it would
+    evaluate all probes once for each ranking and classifier.
     """
 
     def __init__(self, sizes: Sequence[int], classifiers: Classifiers, n_features: int) -> None:
@@ -66,7 +66,7 @@ class Curves:
         self._rows: list[dict[str, Any]] = []
 
     def add(self, method: str, split: Split, subset_of: Order) -> None:
-        """Judge what a method selected on a split."""
+        """Test the features that a method selected on a split."""
         runs = self.subsets.setdefault(method, [])
         subsets = [np.sort(subset_of(size)) for size in self.sizes]
         for size, features in zip(self.sizes, subsets, strict=True):
@@ -78,7 +78,7 @@ class Curves:
         runs.append(subsets)
 
     def table(self) -> pd.DataFrame:
-        """One row per method, size and split, with the stability over all splits."""
+        """Return one row per method, size and split, with the stability over all splits."""
         stability = pd.DataFrame(
             {
                 "method": method,
@@ -98,7 +98,7 @@ class Curves:
         }
 
     def tables(self) -> dict[str, list[dict[str, str]]]:
-        """Tables by title: accuracy of each classifier (mean ± standard deviation in percent), and each stability."""
+        """Return tables by title: accuracy of each classifier (mean ± standard deviation in per cent), and each stability."""
         groups = self.table().groupby(["method", "n_features"])
         result = {}
         for name in self.classifiers:
@@ -114,9 +114,9 @@ class Curves:
         return [{"features": str(size), **{method: cells[method, size] for method in self.subsets}} for size in self.sizes]
 
     def page_table(self) -> list[dict[str, str]]:
-        """One row per size; each cell has the accuracy with each classifier and, from two splits on, CW_rel.
+        """Return one row per size; each cell has the accuracy with each classifier and, from two splits on, CW_rel.
 
-        DAF1 is left out where its accuracies are those of DAF0 to 0.1 points.
+        DAF1 is omitted if its accuracies equal those of DAF0 to 0.1 points.
         """
         groups = self.table().groupby(["method", "n_features"])
         several = {method: len(runs) > 1 for method, runs in self.subsets.items()}
@@ -139,7 +139,7 @@ class Curves:
 
 
 def order_of(scores: np.ndarray) -> Order:
-    """The best features by score, for any size."""
+    """Return a function that gives the best features by score for any size."""
     order = np.argsort(-scores, kind="stable")
     return lambda size: order[:size]
 

@@ -1,4 +1,4 @@
-"""The real data sets, where they are at hand."""
+"""Real data sets, if available."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def find_data(name: str) -> Path | None:
-    """A file or folder of that name in ``$COTERIE_DATA``, then in ``../shared/data``; None where neither has it."""
+    """Return the file or folder of that name in ``$COTERIE_DATA`` or ``../shared/data``; None if neither has it."""
     for folder in (os.environ.get("COTERIE_DATA"), ROOT.parent / "shared" / "data"):
         if folder and (Path(folder) / name).exists():
             return Path(folder) / name
@@ -22,15 +22,15 @@ def find_data(name: str) -> Path | None:
 
 
 def data_path(name: str) -> Path:
-    """The same; ends the script where there is none."""
+    """Return the file or folder of that name; exit the script if it is missing."""
     found = find_data(name)
     if found is None:
-        sys.exit(f"There is no {name} in $COTERIE_DATA or ../shared/data.")
+        sys.exit(f"{name} not found in $COTERIE_DATA or ../shared/data. Set COTERIE_DATA to the folder that has it.")
     return found
 
 
 def load(name: str, label: str = "y") -> tuple[Any, np.ndarray]:
-    """Features (an array, or CSR) and labels of one of the .npz files, or of the .h5ad file of that name."""
+    """Return features (array or CSR) and labels of the .npz or .h5ad file of that name."""
     annotated = find_data(f"{name}.h5ad")
     if annotated is not None:
         import anndata

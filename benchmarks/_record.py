@@ -1,4 +1,4 @@
-"""A run and what it found: its options, the machine, the source, and a file of results."""
+"""Options of a run, facts about the machine and the source, and the file of results."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ LIBRARIES = (
 def read_arguments(
     description: str | None, *, slow: str | None = None, repeats: int = 3, parts: Sequence[str] = ()
 ) -> argparse.Namespace:
-    """The options that all benchmarks have; ``slow`` says what the flag ``--slow`` adds, ``parts`` what ``--only`` names."""
+    """Parse the options common to all benchmarks.
+
+    ``slow`` is the help text of ``--slow``, ``parts`` are the choices of ``--only``.
+    """
     parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds; says little about speed")
-    parser.add_argument("--repeats", type=int, default=None, help=f"runs of everything timed (default {repeats}; quick: 1)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds; not for timings")
+    parser.add_argument("--repeats", type=int, default=None, help=f"number of timed runs (default {repeats}; quick: 1)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of Coterie (default: all cores)")
     parser.add_argument("--seed", type=int, default=0, help="seed of data and splits (default 0)")
     if parts:
-        parser.add_argument("--only", choices=parts, default=None, help="this part alone (default: all)")
+        parser.add_argument("--only", choices=parts, default=None, help="part to run (default: all)")
     if slow is not None:
         parser.add_argument("--slow", action="store_true", help=slow)
-        parser.add_argument(
-            "--splits", type=int, default=None, help="with --slow, where it speaks of splits: this many of them"
-        )
-        parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a slow one is ended (default 300)")
+        parser.add_argument("--splits", type=int, default=None, help="number of splits with --slow, if the script uses splits")
+        parser.add_argument("--limit", type=float, default=300.0, help="time limit of a slow run in seconds (default 300)")
     options = parser.parse_args()
     options.source = source_digest()
     if options.repeats is None:
@@ -51,12 +52,12 @@ def read_arguments(
 
 
 def write_results(name: str, options: argparse.Namespace, **content: Any) -> None:
-    """Write JSON next to the facts of the machine; a quick run does not replace the results of a full one."""
+    """Write results and facts about the machine as JSON; a quick run does not replace the results of a full one."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}{'-quick' if options.quick else ''}.json"
     unchanged = source_digest() == options.source
     if not unchanged:
-        print("\nCoterie's source changed during this run: the numbers may mix two versions. Run it again.")
+        print("\nCoterie's source changed during this run. The numbers may mix two versions. Run the script again.")
     facts = {"benchmark": name, "options": vars(options), "source_unchanged": unchanged, "machine": machine_facts()}
     document = {**facts, **content}
     path.write_text(json.dumps(document, indent=2, default=_plain) + "\n", encoding="utf-8")
@@ -66,7 +67,7 @@ def write_results(name: str, options: argparse.Namespace, **content: Any) -> Non
 def caption(*options: str) -> str:
     """Return version, date and command of this run as the caption of a table.
 
-    ``options`` replace those of the command line, in which paths become ``DIR``.
+    ``options`` replace those of the command line. Paths of the command line become ``DIR``.
     """
     words = options or ["DIR" if os.sep in word else word for word in sys.argv[1:]]
     command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
@@ -75,7 +76,7 @@ def caption(*options: str) -> str:
 
 
 def machine_facts() -> dict[str, Any]:
-    """What a reader needs to know about the machine, and nothing that names it."""
+    """Return facts about the machine that matter for the results, without its name."""
     return {
         "cores": os.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
@@ -87,7 +88,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def source_digest() -> str:
-    """A short hash of Coterie's Python source: which code the numbers belong to."""
+    """Return a short digest of Coterie's Python source."""
     folder = Path(coterie.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
@@ -103,9 +104,9 @@ def _version(name: str) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays for JSON."""
+    """Convert NumPy scalars, arrays and paths for JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, Path):
-        return value.name  # results name no folder of this machine
-    raise TypeError(f"{type(value).__name__} has no place in the results.")
+        return value.name  # results contain no folder of this machine
+    raise TypeError(f"Values of type {type(value).__name__} cannot be written to the results.")

@@ -1,7 +1,7 @@
-"""Single fits side by side: times in turn, peak memory, the accuracy of what was chosen, and the work of ours.
+"""Comparison of single fits: times in turn, peak memory, accuracy of the selected features, and the work of our fit.
 
-`coterie.compare` answers another question: which method is best on some data, over folds. Here each fit has the layout that
-suits it best, and what counts is one fit's time, memory and passes next to another's.
+`coterie.compare` compares methods on given data over folds. Here each fit gets its fastest data layout, and time, memory
+and passes of single fits are compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class Contender:
-    """A name, a picklable fit, and the data in the layout that suits it best (converting them is not timed)."""
+    """A name, a picklable fit, and the data in the fastest layout for it (the conversion is not timed)."""
 
     name: str
     fit: Fit
@@ -35,7 +35,7 @@ class Contender:
 
 
 def usual_contenders(X: Any, by_sample: Any, y: np.ndarray, n_features: int, threads: int) -> list[Contender]:
-    """Ours on all threads and on one, and the L1 models tuned to as many features, each with its own best layout."""
+    """Return Coterie on all threads and on one, and L1 models tuned to as many features, each with its fastest layout."""
     ours = partial(fit_ours, n_features_to_select=n_features, n_features_per_round=10)
     return [
         Contender(f"Coterie, {threads} threads", partial(ours, n_jobs=threads), X),
@@ -63,12 +63,12 @@ class Outcome:
 
 
 def fit_in_turn(contenders: Sequence[Contender], y: np.ndarray, repeats: int) -> list[Outcome]:
-    """Time all contenders in turn, then take the peak memory of each in a fresh process."""
+    """Time all contenders in turn, then measure the peak memory of each in a fresh process."""
     for one in contenders:
         warm_up(one.fit, one.X)
     peaks = [_peak_of(one, y) for one in contenders]
     converged = []
-    for one in contenders:  # a run that is not timed, for the caches and for warnings
+    for one in contenders:  # an untimed run fills caches and collects warnings
         with warnings_counted() as unconverged:
             one.fit(one.X, y)
         converged.append(not unconverged)
@@ -81,7 +81,7 @@ def fit_in_turn(contenders: Sequence[Contender], y: np.ndarray, repeats: int) ->
 
 
 def _peak_of(contender: Contender, y: np.ndarray) -> int | None:
-    """Peak memory of a contender; a failure is said aloud, since an empty cell would hide it."""
+    """Return the peak memory of a contender; a failure is printed, because an empty cell would hide it."""
     run = run_in_child(contender.fit, contender.X, y)
     if run.failure is not None:
         print(f"No peak memory of {contender.name}: {run.failure}")
@@ -89,7 +89,7 @@ def _peak_of(contender: Contender, y: np.ndarray) -> int | None:
 
 
 def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[str, Any]:
-    """A table row; a rival's (one with a goal) has the ratio of our time to its; a goal of 1 means faster."""
+    """Return a table row; with a goal, it has the ratio of our time to the contender's. A goal of 1 means faster."""
     row: dict[str, Any] = {
         "method": outcome.name + ("" if outcome.converged else " *"),
         "features": len(outcome.features),
@@ -100,7 +100,7 @@ def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[
     row["Coterie / other"] = None if goal is None else ratio
     row["goal"] = None if goal is None else "< 1" if goal == 1.0 else f"<= {goal:g}"
     row["verdict"] = None if goal is None else verdict(ratio < goal if goal == 1.0 else ratio <= goal)
-    row["others' cores"] = outcome.timing.others
+    row["cores of other processes"] = outcome.timing.other_cores
     row["peak MB"] = None if outcome.peak_increase is None else outcome.peak_increase / MEGABYTE
     return row
 
@@ -110,7 +110,7 @@ def judged_rows(
     found_by: Callable[[Outcome], dict[str, Any]],
     judge: Callable[[np.ndarray], float | None],
 ) -> list[dict[str, Any]]:
-    """Rows of all outcomes, the first of which is ours: times (the goal is to be faster), what was found, accuracy."""
+    """Return rows of all outcomes, ours first: times (the goal is to be faster), features found, accuracy."""
     rows = []
     for one in outcomes:
         row = comparison_row(one, outcomes[0], None if one.name.startswith("Coterie") else 1.0)
@@ -119,9 +119,9 @@ def judged_rows(
 
 
 def slow_row(name: str, run: ChildRun, ours: Outcome) -> dict[str, Any]:
-    """A table row of a run in a child.
+    """Return the table row of a run in a child process.
 
-    One that was ended counts with its limit, which flatters it. One that failed has no time, no ratio and no verdict.
+    A run that was stopped counts with its time limit, which is in its favour. A failed run has no time, ratio or verdict.
     """
     row: dict[str, Any] = {"method": name, "features": None if run.features is None else len(run.features)}
     if run.failure is not None:
@@ -140,9 +140,9 @@ def slow_row(name: str, run: ChildRun, ours: Outcome) -> dict[str, Any]:
 def held_out_accuracy(
     X_train: Any, y_train: np.ndarray, X_test: Any, y_test: np.ndarray, features: np.ndarray | None
 ) -> float | None:
-    """Accuracy on held-out data of a linear SVM on the chosen features, its C by cross-validation on the training part.
+    """Return the held-out accuracy of a linear SVM on the selected features, with C by cross-validation on the training part.
 
-    The same judge for all selectors: what counts is which features they chose, not how they shrink the weights.
+    The same model is used for all selectors, so that only the selected features matter, not the shrinkage of the weights.
     """
     if features is None or not len(features):
         return None
@@ -153,12 +153,12 @@ def held_out_accuracy(
 
 
 def work_facts(model: GroupDiscoveryClassifier, outcome: Outcome, bare_pass: Timing, X: Any) -> dict[str, Any]:
-    """What a fit of ours took, in the units that do not depend on the machine."""
+    """Return the work of a fit of Coterie, in units that do not depend on the machine."""
     size = data_bytes(X)
     return {
         "rounds": model.n_rounds_,
         "passes": model.n_passes_,
-        "passes a round": model.n_passes_ / model.n_rounds_,
+        "passes per round": model.n_passes_ / model.n_rounds_,
         "bare pass s": bare_pass.best,
         "fit in bare passes": outcome.timing.best / bare_pass.best,
         "pairs evaluated": model.n_correlations_evaluated_,
@@ -172,5 +172,5 @@ def work_facts(model: GroupDiscoveryClassifier, outcome: Outcome, bare_pass: Tim
 
 
 def data_bytes(X: Any) -> int:
-    """Memory of the data themselves."""
+    """Return the size of the data in bytes."""
     return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sparse.issparse(X) else X.nbytes

@@ -1,4 +1,4 @@
-"""Tables on the screen and in the pages of docs/evidence."""
+"""Tables for the terminal and for the pages of docs/evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-DOCS = Path(__file__).resolve().parents[1] / "docs" / "evidence"  # where the pages of measured tables are
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "evidence"
 FIGURES = DOCS / "figures"
 
 
@@ -46,25 +46,25 @@ def columns(rows: Sequence[dict[str, Any]], *names: str) -> list[dict[str, Any]]
 
 
 def replace_section(page: Path, name: str, text: str) -> None:
-    """Write a text between the marks ``<!-- name -->`` and ``<!-- end name -->`` of a page.
+    """Replace the text between the markers ``<!-- name -->`` and ``<!-- end name -->`` of a page.
 
-    A text without a caption gets one with version, date and command.
+    If the text has no caption, one with version, date and command is added.
     """
-    from _record import caption  # evidence.py needs no more of this module than its paths
+    from _record import caption  # imported here, because evidence.py only needs the paths of this module
 
     if not text.startswith("*Coterie "):
         text = f"{caption()}\n\n{text}"
     first, last = f"<!-- {name} -->\n", f"<!-- end {name} -->\n"
     old = page.read_text(encoding="utf-8")
     if first not in old or last not in old:
-        sys.exit(f"{page.name} has no marks for the section {name!r}.")
+        sys.exit(f"{page.name} has no markers for the section {name!r}. Add <!-- {name} --> and <!-- end {name} -->.")
     before, rest = old.split(first, 1)
     after = rest.split(last, 1)[1]
     page.write_text(f"{before}{first}{text.strip()}\n{last}{after}", encoding="utf-8")
 
 
 def verdict(good: bool) -> str:
-    """Return whether a goal was met, as a word."""
+    """Return ``"met"`` or ``"missed"``."""
     return "met" if good else "missed"
 
 

@@ -1,4 +1,4 @@
-"""Found groups next to planted ones: which are true, and what was found of each planted group."""
+"""Comparison of found groups with planted ones."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from scipy import sparse
 
 from coterie.groups import FeatureGroup
 
-# From this correlation with a planted support feature on, a false group is called linked: not the planted group, but not
-# chosen for nothing either.
+# A false group is called linked if its support feature has at least this correlation with a planted one: it is not the
+# planted group, but its selection is not pure chance.
 LINKED = 0.3
 
 
 def is_true(found: Sequence[Iterable[int]], planted: Sequence[Iterable[int]]) -> np.ndarray:
-    """For each found set of features, whether it has a member in common with any planted one."""
+    """Return for each found set of features whether it shares a member with any planted one."""
     members = {int(j) for group in planted for j in group}
     return np.array([not members.isdisjoint(map(int, group)) for group in found], dtype=bool)
 
 
 def is_found(planted: Sequence[Iterable[int]], found: Sequence[Iterable[int]]) -> np.ndarray:
-    """For each planted set of features, whether a found one has a member in common with it."""
+    """Return for each planted set of features whether any found one shares a member with it."""
     return is_true(planted, found)
 
 
 def members_of(groups: Iterable[FeatureGroup]) -> list[np.ndarray]:
-    """The features of each group."""
+    """Return the features of each group."""
     return [group.members for group in groups]
 
 
 def linked(X: Any, supports: np.ndarray, planted: np.ndarray) -> np.ndarray:
-    """For each of some features, whether it correlates with any planted support feature at ``LINKED`` or more."""
+    """Return for each feature whether its correlation with any planted support feature is at least ``LINKED``."""
     if not len(planted) or not len(supports):
         return np.zeros(len(supports), dtype=bool)
     parts = [X[:, np.asarray(columns)] for columns in (supports, planted)]
@@ -47,7 +47,7 @@ def _correlation(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def strong_neighbours(X: Any, support: int, threshold: float = 0.7) -> np.ndarray:
-    """A feature and all that correlate with it at ``threshold`` or more: the group that is planted when it has an effect."""
+    """Return a feature and all features whose correlation with it reaches ``threshold``: its planted group if causal."""
     dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
     values = dense.astype(np.float64)
     r = np.abs(_correlation(values, values[:, [support]])[:, 0])

@@ -1,8 +1,8 @@
-"""Correlation profile: all pairs of int8 genotypes next to the bare BLAS product, and a trillion pairs of sparse text.
+"""Correlation profile: all pairs of int8 genotypes compared with the bare BLAS product, and a trillion pairs of sparse text.
 
-The psoriasis shape (2,176 x 529,651, int8) is taken as a slice; the time of all its 1.4e11 pairs is extrapolated from the
-time per pair. The bare product is the one in single precision that gives each pair once, without reading bytes,
-standardising or counting. Both use the same number of threads.
+A slice of the psoriasis shape (2,176 x 529,651, int8) is used; the time of all its 1.4e11 pairs is extrapolated from the
+time per pair. The bare product computes each pair once in single precision, without reading bytes, standardising or
+counting. Both use the same number of threads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PSORIASIS = (2176, 529_651)
 
 
 def genotypes(n_samples: int, n_features: int, seed: int) -> np.ndarray:
-    """Minor allele counts with frequencies between 5 and 50 %, in runs of ten correlated neighbours."""
+    """Return minor allele counts with frequencies between 5 and 50 %, in runs of ten correlated neighbours."""
     rng = np.random.default_rng(seed)
     frequency = rng.uniform(0.05, 0.5, n_features)
     result = np.empty((n_samples, n_features), dtype=np.int8, order="F")
@@ -39,12 +39,12 @@ def genotypes(n_samples: int, n_features: int, seed: int) -> np.ndarray:
 
 
 def bare_product(Z: np.ndarray, out: np.ndarray, threads: int) -> None:
-    """Every pair of rows once, in panels, and nothing done with the results."""
+    """Multiply every pair of rows once, in panels, without using the results."""
     with threadpool_limits(threads, user_api="blas"):
         for start in range(0, len(Z), PANEL):
             for other in range(start, len(Z), PANEL):
                 a, b = Z[start : start + PANEL], Z[other : other + PANEL]
-                if other == start:  # half of the square is the other half: do half of it
+                if other == start:  # the diagonal square is symmetric: compute half of it
                     np.dot(a[: len(a) // 2], b.T, out=out[: len(a) // 2, : len(b)])
                 else:
                     np.dot(a, b.T, out=out[: len(a), : len(b)])
@@ -54,7 +54,7 @@ def dense_row(n_samples: int, n_features: int, threads: int, repeats: int, seed:
     X = genotypes(n_samples, n_features, seed)
     Z = np.ascontiguousarray(X.T, dtype=np.float32)
     out = np.empty((PANEL, PANEL), dtype=np.float32)
-    correlation_profile(X[:, :2048], n_jobs=threads)  # kernels compiled
+    correlation_profile(X[:, :2048], n_jobs=threads)  # compile kernels
     ours, bare = measure_in_turn(
         [lambda: correlation_profile(X, n_jobs=threads), lambda: bare_product(Z, out, threads)], repeats
     )
@@ -71,7 +71,7 @@ def dense_row(n_samples: int, n_features: int, threads: int, repeats: int, seed:
         "verdict": verdict(ratio <= GOAL_RATIO),
         "ns a pair": 1e9 * ours.best / pairs,
         "all of psoriasis, h": ours.best / pairs * all_pairs / 3600 if n_samples == PSORIASIS[0] else None,
-        "others' cores": ours.others,
+        "cores of other processes": ours.other_cores,
     }
 
 
@@ -97,9 +97,9 @@ def _text_row(name: str, X: Any, timing: Timing) -> dict[str, Any]:
         "features": X.shape[1],
         "pairs": profile.n_counted,
         "best s": timing.best,
-        "pairs a second": f"{profile.n_counted / timing.best:.2g}",
+        "pairs per second": f"{profile.n_counted / timing.best:.2g}",
         "share at 0.7 and over": f"{profile.survival[7]:.4%}",
-        "others' cores": timing.others,
+        "cores of other processes": timing.other_cores,
     }
 
 
@@ -109,12 +109,12 @@ def main() -> None:
     rows = [
         dense_row(n, m, threads, options.repeats, options.seed) for n, m in sizes for threads in sorted({1, options.threads})
     ]
-    print_table("profile of int8 genotypes next to the bare product", rows)
+    print_table("Profile of int8 genotypes and the bare product", rows)
     text = text_rows(options) if find_data(f"{TEXT}.npz") else []
     if text:
-        print_table("profile of sparse text: 20 Newsgroups, word 1-2-grams", text)
+        print_table("Profile of sparse text: 20 Newsgroups, word 1-2-grams", text)
     else:
-        print(f"The sparse part is left out: there is no {TEXT}.npz in $COTERIE_DATA or ../shared/data.")
+        print(f"The sparse part is skipped: {TEXT}.npz not found in $COTERIE_DATA or ../shared/data.")
     write_results("all_pairs", options, rows=rows, text=text)
 
 

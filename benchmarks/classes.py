@@ -1,10 +1,10 @@
-"""Several classes: accuracy against the number of features, next to the multi-class L1-SVM and recursive elimination.
+"""Several classes: accuracy by number of features, compared with the multi-class L1-SVM and recursive elimination.
 
-One split (80 / 20), dense features scaled to unit variance, text as log counts. Every selector is judged by the
-same linear SVM on the features that it chose; ``own model`` is the accuracy of our model itself. The L1-SVM's C is
-tuned to the number of features, for two minutes at most. Coterie runs with its default rounds (one feature up to ten, then
-a tenth of those found) and with twenty rounds. Text: the L1-SVM and recursive elimination see the words that occur in at
-least 20 and 100 texts, because of their time; Coterie sees all 1.6 million.
+One split (80 / 20), dense features scaled to unit variance, text as log counts. Every selector is tested with the same
+linear SVM on its selected features; ``own model`` is the accuracy of our model itself. The C of the L1-SVM is tuned to the
+number of features for at most two minutes. Coterie runs with its default rounds (one feature up to ten, then a tenth of
+those found) and with twenty rounds. On text, the L1-SVM and recursive elimination are limited to words of at least 20 and
+100 texts, because of their time; Coterie uses all 1.6 million words.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Task:
             self.X, self.X_test = scaler.transform(X[train]), scaler.transform(X[test])
 
     def frequent(self, count: int) -> np.ndarray:
-        """Features with so many nonzeros; all of dense data."""
+        """Return the features with at least ``count`` nonzeros; all features of dense data."""
         if not sparse.issparse(self.X):
             return np.arange(self.X.shape[1])
         return np.flatnonzero(np.diff(self.X.indptr) >= count)
@@ -66,13 +66,13 @@ def fit_l1(X: Any, y: np.ndarray, C: float) -> LinearSVC:
     return LinearSVC(penalty="l1", dual=False, C=C, tol=1e-2, max_iter=100).fit(X, y)
 
 
-def eliminated(task: Task, few: np.ndarray, sizes: tuple[int, ...]) -> dict[int, tuple[np.ndarray, float]]:
-    """What recursive elimination leaves for each size, and the seconds down to it: one elimination, stopped at each size."""
-    left, seconds, found = few, 0.0, {}
+def eliminated(task: Task, candidates: np.ndarray, sizes: tuple[int, ...]) -> dict[int, tuple[np.ndarray, float]]:
+    """Return for each size the features that recursive elimination leaves and its seconds, from one elimination."""
+    left, seconds, found = candidates, 0.0, {}
     for size in sorted(sizes, reverse=True):
         began = time.perf_counter()
-        machine = LinearSVC(dual=len(few) > len(task.y), C=0.01, tol=1e-2, max_iter=50)
-        left = left[RFE(machine, n_features_to_select=size, step=0.2).fit(task.X[:, left], task.y).support_]
+        svm = LinearSVC(dual=len(candidates) > len(task.y), C=0.01, tol=1e-2, max_iter=50)
+        left = left[RFE(svm, n_features_to_select=size, step=0.2).fit(task.X[:, left], task.y).support_]
         seconds += time.perf_counter() - began
         found[size] = left, seconds
     return found
@@ -80,9 +80,9 @@ def eliminated(task: Task, few: np.ndarray, sizes: tuple[int, ...]) -> dict[int,
 
 def rows_of(task: Task, sizes: tuple[int, ...], threads: int) -> list[dict[str, Any]]:
     rows = []
-    some, few = task.frequent(20), task.frequent(100)
-    start = 2.0 * l1_min_c(task.X[:, some], task.y, loss="squared_hinge")
-    elimination = eliminated(task, few, sizes)
+    l1_features, rfe_features = task.frequent(20), task.frequent(100)
+    start = 2.0 * l1_min_c(task.X[:, l1_features], task.y, loss="squared_hinge")
+    elimination = eliminated(task, rfe_features, sizes)
     for size in sizes:
         began = time.perf_counter()
         ours = GroupDiscoveryClassifier(size, standardize=False, n_jobs=threads).fit(task.X, task.y)
@@ -92,9 +92,9 @@ def rows_of(task: Task, sizes: tuple[int, ...], threads: int) -> list[dict[str, 
             size, n_features_per_round=max(1, size // 20), standardize=False, n_jobs=threads
         ).fit(task.X, task.y)
         slower_seconds = time.perf_counter() - began
-        rival = tune(fit_l1, task.X[:, some], task.y, size, start, max_fits=12, max_seconds=120.0)
-        start = rival.C
-        theirs = some[np.flatnonzero(np.abs(rival.model.coef_).max(axis=0))]
+        l1_model = tune(fit_l1, task.X[:, l1_features], task.y, size, start, max_fits=12, max_seconds=120.0)
+        start = l1_model.C
+        theirs = l1_features[np.flatnonzero(np.abs(l1_model.model.coef_).max(axis=0))]
         rows.append(
             {
                 "data": task.name,
@@ -111,7 +111,7 @@ def rows_of(task: Task, sizes: tuple[int, ...], threads: int) -> list[dict[str, 
                 "RFE, s": elimination[size][1],
             }
         )
-        print_table("newest row", rows[-1:])
+        print_table("Latest row", rows[-1:])
     return rows
 
 
@@ -124,10 +124,10 @@ def main() -> None:
             if options.only not in (None, name):
                 continue
             rows += rows_of(Task(name, label, options.seed), sizes, options.threads)
-            if not options.quick and options.only is None:  # the text takes long: what is done is kept
+            if not options.quick and options.only is None:  # the text takes long, so finished rows are saved
                 names = [name for name in rows[0] if "20 rounds" not in name]
                 replace_section(DOCS / "family.md", "classes", markdown_table(columns(rows, *names)))
-    print_table("Several classes: accuracy against the number of features", rows)
+    print_table("Several classes: accuracy by number of features", rows)
     write_results("classes", options, rows=rows)
 
 

@@ -1,11 +1,11 @@
-"""Cost of a cluster: bytes per round, time per exchange, fits on workers against one process, memory of the client.
+"""Cost of a cluster: bytes per round, time per exchange, fits on workers and in one process, memory of the client.
 
     python benchmarks/cluster_cost.py                    # shapes at a small scale; prints one JSON line per fit
     python benchmarks/cluster_cost.py --memory 30e6      # memory of the client with this number of features
     python benchmarks/cluster_cost.py --page some.log    # the tables of docs/evidence/cluster-cost.md from printed lines
 
-Bytes are counted where they are handed to Dask and returned by it: shared values (each worker fetches one once) and answers.
-The workers are processes of this machine, so that times are those of the protocol, not of a network.
+Bytes are counted when they are passed to Dask or returned by it: shared values (each worker fetches them once) and results.
+The workers are processes of this machine, so the times are those of the protocol, without a network.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def fit(source: Any, y: np.ndarray, n_support: int = N_SUPPORT) -> tuple[Any, fl
 
 
 def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
-    """A fit in one process and on 1, 2 and 4 workers, in one run."""
+    """Fit in one process and on 1, 2 and 4 workers, in one run."""
     return of_store(
         shape, make_big_dimensional(shape, scale=SCALES[shape], path=folder / f"{shape}.store", random_state=0).path
     )
 
 
 def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[dict[str, Any]]:
-    """The same for an existing store."""
+    """Fit an existing store in one process and on each number of workers."""
     store = open_store(path)
-    fit(store.source, store.y)  # compiles
+    fit(store.source, store.y)  # compile
     alone, seconds = fit(store.source, store.y)
     n, m = store.shape
     rows: list[dict[str, Any]] = [{"shape": shape, "samples": n, "features": m, "workers": 0, "seconds": seconds}]
@@ -72,7 +72,7 @@ def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[
         cluster, client = start(n_workers)
         try:
             source = DistributedSource.of_store(store, client)
-            fit(source, store.y)  # workers compile and open their parts
+            fit(source, store.y)  # let the workers compile and open their parts
             before = counts(source)
             source._columns.clear()
             model, took = fit(source, store.y)
@@ -80,15 +80,16 @@ def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[
             idle = []
             for _ in range(20):
                 began = time.perf_counter()
-                source.ask(_nothing, what="nothing")
+                source.ask(_idle, what="nothing")
                 idle.append(time.perf_counter() - began)
             rows.append(
                 {
                     "shape": shape, "samples": n, "features": m, "workers": n_workers, "parts": len(source.parts),
                     "seconds": took,
                     "same": bool(np.array_equal(model.support_coef_, alone.support_coef_) and model.groups_ == alone.groups_),
-                    "rounds": N_SUPPORT, "shared_bytes_a_round": up / N_SUPPORT, "answered_bytes_a_round": down / N_SUPPORT,
-                    "exchanges_a_round": trips / N_SUPPORT, "ms_an_exchange": 1e3 * statistics.median(idle),
+                    "rounds": N_SUPPORT, "shared_bytes_per_round": up / N_SUPPORT,
+                    "answered_bytes_per_round": down / N_SUPPORT, "exchanges_per_round": trips / N_SUPPORT,
+                    "ms_per_exchange": 1e3 * statistics.median(idle),
                 }
             )  # fmt: skip
             print(json.dumps(rows[-1]), flush=True)
@@ -99,20 +100,20 @@ def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[
 
 
 def counts(source: Any) -> tuple[int, int, int]:
-    """Bytes shared, bytes answered, and exchanges so far."""
+    """Return the bytes shared, the bytes returned, and the exchanges so far."""
     return source.engine.bytes_up, source.engine.bytes_down, source.round_trips
 
 
-def _nothing(source: Any) -> int:
+def _idle(source: Any) -> int:
     return 0
 
 
 class Peak:
-    """Largest resident memory of this process within a ``with`` block."""
+    """Peak resident memory of this process within a ``with`` block."""
 
     def __enter__(self) -> Peak:
         self.process = psutil.Process()
-        self.start = self.most = self.process.memory_info().rss
+        self.start = self.peak = self.process.memory_info().rss
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._watch)
         self.thread.start()
@@ -120,7 +121,7 @@ class Peak:
 
     def _watch(self) -> None:
         while not self.done.wait(0.02):
-            self.most = max(self.most, self.process.memory_info().rss)
+            self.peak = max(self.peak, self.process.memory_info().rss)
 
     def __exit__(self, *_: Any) -> None:
         self.done.set()
@@ -128,7 +129,7 @@ class Peak:
 
 
 def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
-    """A fit over repeated parts with this many features in all; to the client they are parts like others."""
+    """Fit repeated parts with ``n_features`` features in total; the client does not treat repeated parts differently."""
     rng = np.random.default_rng(0)
     base, n_samples = 1_000_000, 200
     from scipy import sparse
@@ -153,7 +154,7 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
             _, seconds = fit(source, y, 4)
         found = {
             "features": n_parts * base, "parts": n_parts, "seconds": seconds,
-            "client_before_mb": peak.start / 1e6, "client_peak_mb": peak.most / 1e6,
+            "client_before_mb": peak.start / 1e6, "client_peak_mb": peak.peak / 1e6,
             "one_array_mb": 8 * n_parts * base / 1e6,
         }  # fmt: skip
         print(json.dumps(found), flush=True)
@@ -164,7 +165,7 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
 
 
 def write_page(files: list[Path]) -> None:
-    """Replace the tables of docs/evidence/cluster-cost.md by those of lines that earlier runs have printed."""
+    """Replace the tables of docs/evidence/cluster-cost.md from the printed lines of earlier runs."""
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines() if line.startswith("{")]
     fits, memory = [row for row in rows if "shape" in row], [row for row in rows if "client_peak_mb" in row]
     head = caption("--shapes", *dict.fromkeys(row["shape"] for row in fits))
@@ -184,7 +185,7 @@ def write_page(files: list[Path]) -> None:
 
 
 def _fit_row(row: dict[str, Any]) -> dict[str, str]:
-    """One fit; the shape is named in the row of one process, which comes first."""
+    """Return the row of one fit; only the first row of a shape, that of one process, names the shape."""
     alone = not row["workers"]
     return {
         "shape": row["shape"] if alone else "",
@@ -192,10 +193,10 @@ def _fit_row(row: dict[str, Any]) -> dict[str, str]:
         "workers": "one process" if alone else str(row["workers"]),
         "seconds": f"{row['seconds']:.1f}",
         "same bits": "" if alone else "yes" if row["same"] else "NO",
-        "shared per round, kB": "" if alone else f"{row['shared_bytes_a_round'] / 1e3:.1f}",
-        "answered per round, kB": "" if alone else f"{row['answered_bytes_a_round'] / 1e3:.1f}",
-        "exchanges per round": "" if alone else f"{row['exchanges_a_round']:.1f}",
-        "ms per idle exchange": "" if alone else f"{row['ms_an_exchange']:.0f}",
+        "shared per round, kB": "" if alone else f"{row['shared_bytes_per_round'] / 1e3:.1f}",
+        "answered per round, kB": "" if alone else f"{row['answered_bytes_per_round'] / 1e3:.1f}",
+        "exchanges per round": "" if alone else f"{row['exchanges_per_round']:.1f}",
+        "ms per idle exchange": "" if alone else f"{row['ms_per_exchange']:.0f}",
     }
 
 
@@ -203,7 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--memory", type=float, nargs="*", default=None)
     parser.add_argument("--shapes", nargs="*", default=list(SCALES))
-    parser.add_argument("--stores", nargs="*", default=None, help="fits of these stores instead, each as NAME=PATH")
+    parser.add_argument("--stores", nargs="*", default=None, help="fit these stores instead, each given as NAME=PATH")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="with --stores: numbers of workers")
     parser.add_argument("--output", type=Path, default=None)
     parser.add_argument(

@@ -1,9 +1,9 @@
-"""Workers killed with SIGKILL in every phase of a fit, of probes and of a profile: results stay the same, nothing hangs.
+"""Workers killed with SIGKILL in every phase of a fit, of probes and of a profile: whether results change or runs hang.
 
     python benchmarks/cluster_faults.py --times 20 --seconds 1500
 
-Four worker processes of this machine; in each run one is killed some milliseconds after the tasks of a phase were sent.
-Prints one line per run and writes its table at the end. Stops after ``--seconds`` with the runs that are done.
+Four worker processes of this machine; in each run one of them is killed some milliseconds after the tasks of a phase were
+sent. Prints one line per run and writes its table at the end. Stops after ``--seconds`` with the runs finished by then.
 
     python benchmarks/cluster_faults.py --only probes,filter > some.log     # some phases, without the page
     python benchmarks/cluster_faults.py --page some.log others.log          # the table from printed lines
@@ -70,7 +70,7 @@ def refined(X: Any, y: Any) -> Any:
 
 def probed(X: Any, y: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few probes
+        warnings.simplefilter("ignore")  # warning about few probes
         model = DependencyAwareSelector("ridge", n_probes=100, random_state=0).fit(X, y)
     return [digest(model.scores_), digest(model.ranking_)]
 
@@ -108,7 +108,7 @@ WORDS = {
 
 
 def write_page(lines: list[str]) -> None:
-    """Replace the table of docs/evidence/cluster-faults.md by that of the lines that runs have printed."""
+    """Replace the table of docs/evidence/cluster-faults.md from the printed lines of runs."""
     runs: dict[str, list[tuple[bool, float]]] = {name: [] for name in WORDS}
     for line in lines:
         if found := re.fullmatch(r"\d+ (.+): (True|False), ([\d.]+) s", line.strip()):

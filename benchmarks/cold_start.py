@@ -1,7 +1,7 @@
-"""Cold start: the import, a first small fit and the demo in fresh processes, with an empty and a warm numba cache.
+"""Cold start: import, a first small fit and the demo in fresh processes, with an empty and a warm numba cache.
 
-A fresh process pays for starting Python, importing the libraries, and compiling kernels or loading them from the cache. The
-cache is a temporary folder here, so that the user's own is neither used nor changed.
+The time of a fresh process includes starting Python, importing the libraries, and compiling kernels or loading them from the
+cache. The cache is a temporary folder, so that the user's cache is neither used nor changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEMO = Path(sys.executable).with_name("coterie")
 
 
 def run(command: list[str], cache: str | None = None) -> None:
-    """Run a fresh process to its end; an error ends the benchmark with the process's own words."""
+    """Run a fresh process to its end; if it fails, exit with its error output."""
     environment = dict(os.environ) if cache is None else os.environ | {"NUMBA_CACHE_DIR": cache}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -40,7 +40,7 @@ def run(command: list[str], cache: str | None = None) -> None:
 
 
 def measure_cold(command: list[str], repeats: int) -> Timing:
-    """Each run with an empty cache of its own."""
+    """Time runs that each have an empty cache."""
 
     def once() -> None:
         with tempfile.TemporaryDirectory() as cache:
@@ -50,14 +50,14 @@ def measure_cold(command: list[str], repeats: int) -> Timing:
 
 
 def measure_warm(command: list[str], repeats: int) -> Timing:
-    """A run that is not timed fills the cache first."""
+    """Time runs after an untimed run that fills the cache."""
     with tempfile.TemporaryDirectory() as cache:
         run(command, cache)
         return measure(lambda: run(command, cache), repeats)
 
 
 def row(what: str, timing: Timing, start: float, goal: float | None = None) -> dict[str, Any]:
-    """Times of the whole process, and without the start of the interpreter, which is what the goal is about."""
+    """Return the times of the whole process and without the start of the interpreter, to which the goal applies."""
     own = timing.best - start
     return {
         "what": what,
@@ -70,7 +70,7 @@ def row(what: str, timing: Timing, start: float, goal: float | None = None) -> d
 
 
 def fit_rows(name: str, command: list[str], start: float, repeats: int, goals: tuple[float, float] | None) -> list[dict]:
-    """A command with an empty and with a warm cache."""
+    """Time a command with an empty and with a warm cache."""
     cold, warm = goals or (None, None)
     return [
         row(f"{name}, empty cache", measure_cold(command, repeats), start, cold),
@@ -79,22 +79,22 @@ def fit_rows(name: str, command: list[str], start: float, repeats: int, goals: t
 
 
 def demo_rows(start: float, repeats: int) -> list[dict]:
-    """``coterie demo``, left out where it does not work (yet)."""
+    """Time ``coterie demo``; no rows if it fails."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             command = [str(DEMO), "demo", "--output", str(Path(folder) / "demo")]
             return fit_rows("coterie demo", command, start, repeats, (30.0, 5.0))
     except (OSError, RuntimeError) as error:
-        print(f"coterie demo is left out: {str(error).splitlines()[-1].split('/')[-1]}")
+        print(f"coterie demo is skipped: {str(error).splitlines()[-1].split('/')[-1]}")
         return []
 
 
 def main() -> None:
     options = read_arguments(__doc__)
     python = [sys.executable, "-c"]
-    run([*python, IMPORT_ALL])  # byte code and the file cache
+    run([*python, IMPORT_ALL])  # fill the bytecode and file caches
     start = measure(lambda: run([*python, "pass"]), options.repeats + 2)
-    rows = [row("python itself", start, 0.0)]
+    rows = [row("python alone", start, 0.0)]
     rows[0]["without python's start"] = None
     rows.append(row("import coterie", measure(lambda: run([*python, IMPORT]), options.repeats + 2), start.best, 1.0))
     imported = measure(lambda: run([*python, IMPORT_ALL]), options.repeats)
@@ -105,7 +105,7 @@ def main() -> None:
             rows += fit_rows(name, [*python, script], start.best, cold_repeats, None)
     if not options.quick:
         rows += demo_rows(start.best, cold_repeats)
-    print_table("cold start: fresh processes", rows)
+    print_table("Cold start in fresh processes", rows)
     write_results("cold_start", options, rows=rows)
 
 

@@ -1,7 +1,7 @@
-"""Whether estimated shares of false groups come true: data sets without and with signal, five kinds of them.
+"""Nominal and realised shares of false groups, on five kinds of data sets without and with signal.
 
-For levels of ``false_share`` and for cuts of the confidence: the share of false groups among those reported, and their number,
-next to what was promised. On data without signal every group is false.
+For levels of ``false_share`` and for cuts of the confidence, the share and the number of false groups among those reported
+are compared with the nominal ones. On data without signal, every group is false.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ N_PAIRS, N_PERMUTATIONS = 25, 5
 
 @dataclass(frozen=True)
 class Run:
-    """One data set: its groups, and the confidences that shuffled labels reached."""
+    """One data set: its groups, and the confidences with permuted labels."""
 
     kind: str
     signal: bool
@@ -45,16 +45,16 @@ class Run:
     seconds: float
 
     def expected(self, cut: float) -> float:
-        """Groups at this confidence with shuffled labels, on average."""
+        """Return the mean number of groups at this confidence with permuted labels."""
         return float(np.mean([np.count_nonzero(values >= cut - 1e-9) for values in self.permuted]))
 
     def bound(self, cut: float) -> float:
-        """Shah and Samworth's bound of the number of false features at this confidence."""
+        """Return Shah and Samworth's bound on the number of false features at this confidence."""
         return float(shah_samworth(np.array([cut]), N_FEATURES, self.n_usable, N_PAIRS)[0])
 
 
 def run(kind: str, data: DataSet, seed: int, threads: int) -> Run:
-    """Fit, confidences with shuffled labels, and the comparison with the truth."""
+    """Fit, estimate confidences with permuted labels, and compare the groups with the planted ones."""
     began = time.perf_counter()
     model = GroupDiscoveryClassifier(N_FEATURES, standardize=data.standardize, n_jobs=threads)
     with warnings_counted():
@@ -79,7 +79,7 @@ def run(kind: str, data: DataSet, seed: int, threads: int) -> Run:
 
 
 def reported(runs: Sequence[Run], choose: Any) -> dict[str, Any]:
-    """What is reported where ``choose`` says so: groups, false ones, and the share of false ones by data set on average."""
+    """Summarise the groups that ``choose`` reports: number, false ones, and mean share of false ones per data set."""
     kept = [choose(one) for one in runs]
     n_false = np.array([np.count_nonzero(keep & ~one.true) for keep, one in zip(kept, runs, strict=True)])
     n_kept = np.array([np.count_nonzero(keep) for keep in kept])
@@ -97,19 +97,21 @@ def reported(runs: Sequence[Run], choose: Any) -> dict[str, Any]:
 
 
 def level_rows(runs: Sequence[Run], levels: Sequence[float] = LEVELS) -> list[dict[str, Any]]:
-    """Groups at an estimated false share of at most each level."""
+    """Return rows of the groups with an estimated false share of at most each level."""
     rows = []
     for title, mine in _parts(runs):
         for level in levels:
             row = reported(mine, lambda one, level=level: one.false_share <= level + 1e-12)
-            # The realised share has an error of its own; only what lies two of them above the level is called too optimistic.
+            # The realised share has a standard error. It is called too optimistic only if two of them above the level.
             late = row["mean share"] - 2 * np.nan_to_num(row["error"]) > level
             rows.append({**title, "level": level, **row, "verdict": _verdict(row["mean share"], level, late)})
     return rows
 
 
 def cut_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Groups at a confidence of at least each cut; the number that shuffled labels promise beside that which came."""
+    """Return rows of the groups with a confidence of at least each cut: false groups, and the number expected from
+    permuted labels.
+    """
     rows = []
     for title, mine in _parts(runs):
         for cut in CUTS:
@@ -150,7 +152,7 @@ def _verdict(share: float, level: float, late: bool) -> str:
 
 
 def _parts(runs: Sequence[Run]) -> list[tuple[dict[str, Any], list[Run]]]:
-    """The runs without and with signal, all kinds together and each by itself."""
+    """Return the runs without and with signal, of all kinds together and of each kind."""
     result = []
     for signal in (False, True):
         for kind in ["all", *dict.fromkeys(one.kind for one in runs)]:
@@ -160,7 +162,7 @@ def _parts(runs: Sequence[Run]) -> list[tuple[dict[str, Any], list[Run]]]:
 
 
 def power_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """What is left of the planted groups: found at all, and reported at each level."""
+    """Return the numbers of planted groups that are found, and that are reported at each level."""
     rows = []
     for title, mine in _parts([one for one in runs if one.signal]):
         row = {**title, "planted": sum(one.n_planted for one in mine), "found": sum(one.found for one in mine)}
@@ -173,7 +175,7 @@ def power_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def draw(runs: Sequence[Run]) -> None:
-    """Left: realised against promised share; right: realised against expected number at many cuts."""
+    """Draw the realised against the nominal share (left), and realised against expected numbers at many cuts (right)."""
     figure = new_figure(10.5, 4.4)
     left, right = figure.subplots(1, 2)
     levels = np.linspace(0.02, 1.0, 50)
@@ -208,13 +210,13 @@ def main() -> None:
     for number, (kind, make) in enumerate(KINDS.items()):
         for signal in (False, True):
             for seed in range(options.seed + 10_000 * (number + 1), options.seed + 10_000 * (number + 1) + n_sets):
-                own = 2 * seed + signal  # other features, too: 100 data sets, not 50
+                own = 2 * seed + signal  # own features with and without signal: 100 data sets, not 50
                 data = make(own, shape)
                 runs.append(run(kind, data if signal else data.without_signal(own), own, options.threads))
-        print(f"{kind}: done, {runs[-1].seconds:.1f} s the last", flush=True)
+        print(f"{kind}: done, last run {runs[-1].seconds:.1f} s", flush=True)
     levels, cuts, power = level_rows(runs), cut_rows(runs), power_rows(runs)
-    print_table(f"Promised and realised share of false groups, {shape[0]} x {shape[1]:,}, {N_FEATURES} requested", levels)
-    print_table("Groups at a confidence, and what shuffled labels and the bound expect", cuts)
+    print_table(f"Nominal and realised share of false groups, {shape[0]} x {shape[1]:,}, {N_FEATURES} requested", levels)
+    print_table("Groups by confidence, and the numbers expected from permuted labels and from the bound", cuts)
     print_table("Planted groups", power)
     details = [vars(one) for one in runs]
     write_results("confidence_calibration", options, levels=levels, cuts=cuts, power=power, details=details)

@@ -1,9 +1,9 @@
-"""What a confidence costs: 25 pairs of half-samples in lockstep next to one fit, and next to fifty fits one by one.
+"""Cost of confidences: 25 half-sample pairs in lockstep, compared with one fit and with fifty separate fits.
 
-The TPAMI data with 20 features and 20 Newsgroups with 100, complete groups, C = 1. The fifty fits are made twice: with the
-weights of the half-samples on all rows, and on rows that are cut out; of the text only ten of the fifty, counted five times.
-Passes: how often the features were read for scores.
-With ``--only profile`` a table of where the time goes on one thread instead.
+The TPAMI data with 20 features and 20 Newsgroups with 100, complete groups, C = 1. The fifty fits are made twice: with
+sample weights of the half-samples on all rows, and on copies of their rows. On the text, only ten of the fifty are made and
+their time is multiplied by five. Passes: number of passes over the features for scores.
+``--only profile`` prints a profile on one thread instead.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ GOAL_RATIO = 10.0
 
 
 class Task(NamedTuple):
-    """Data, and how many support features to ask for."""
+    """Data, and the number of support features to select."""
 
     name: str
     X: Any
     y: np.ndarray
     n_features: int
     standardize: bool
-    n_timed: int  # half-samples that are fitted one by one, or profiled; the time of the others is inferred
+    n_timed: int  # half-samples fitted one by one or profiled; the time of the others is extrapolated
 
     def model(self, threads: int) -> GroupDiscoveryClassifier:
         return GroupDiscoveryClassifier(self.n_features, C=1.0, standardize=self.standardize, n_jobs=threads)
 
 
 def tasks(seed: int, quick: bool) -> Iterator[Task]:
-    """The two data sets of the goal, text as it is; without the real text only the first."""
+    """Yield the two data sets of the goal; only the first if the text is not available."""
     data = make_support_affiliated(*((512, 2000) if quick else (2048, 10_000)), random_state=seed)
     yield Task("TPAMI", data.X, data.y, 20, True, 2 * N_PAIRS)
     if find_data("20news_bigrams.npz") is None:
-        print("There is no 20news_bigrams.npz: its rows are left out.")
+        print("20news_bigrams.npz not found. Its rows are skipped.")
         return
     X, y = load("20news_bigrams")
     train = np.sort(np.random.default_rng(seed).permutation(len(y))[: 1000 if quick else len(y) // 2])
@@ -61,19 +61,21 @@ def tasks(seed: int, quick: bool) -> Iterator[Task]:
 
 
 def fit_once(task: Task, threads: int) -> GroupDiscoveryClassifier:
-    """One fit of all samples."""
+    """Fit all samples once."""
     return task.model(threads).fit(task.X, task.y)
 
 
-def together(task: Task, model: GroupDiscoveryClassifier, threads: int, counts: list[float], n_pairs: int = N_PAIRS) -> Any:
-    """All half-samples in lockstep, with the passes of each batch noted."""
+def fit_in_lockstep(
+    task: Task, model: GroupDiscoveryClassifier, threads: int, counts: list[float], n_pairs: int = N_PAIRS
+) -> Any:
+    """Fit all half-samples in lockstep, and append the passes of each batch to ``counts``."""
     with passes_noted(counts):
         return group_confidence(model, task.X, task.y, n_pairs=n_pairs, n_permutations=0, random_state=0, n_jobs=threads)
 
 
 @contextmanager
 def passes_noted(counts: list[float]) -> Iterator[None]:
-    """Note what every shared run returns as its passes over the features."""
+    """Record the passes over the features of every lockstep run."""
     counts.clear()
     original = lockstep.run_together
 
@@ -87,19 +89,19 @@ def passes_noted(counts: list[float]) -> Iterator[None]:
 
 
 def half_samples(task: Task, model: GroupDiscoveryClassifier) -> list[np.ndarray]:
-    """The weights of the very half-samples that the confidence uses, or of the first of them."""
+    """Return the weights of the half-samples used for the confidences, or of the first of them."""
     data = input_of(model, task.X, task.y)
     halves = [half for pair in range(N_PAIRS) for half in complementary(data, 0, 0, pair, stratified=True)]
     return halves[: task.n_timed]
 
 
 def one_by_one(task: Task, halves: list[np.ndarray], threads: int) -> float:
-    """Fifty fits with the weights of the half-samples; their passes."""
+    """Fit with the weights of each half-sample, and return the passes."""
     return sum(task.model(threads).fit(task.X, task.y, sample_weight=half).n_passes_ for half in halves)
 
 
 def cut_out(task: Task, by_sample: Any, halves: list[np.ndarray], threads: int) -> float:
-    """Fifty fits on rows that are cut out for each, the cutting included; passes over half of the rows."""
+    """Fit copies of the rows of each half-sample, copying included, and return the passes over half of the rows."""
     passes = 0.0
     for half in halves:
         rows = np.flatnonzero(half)
@@ -110,16 +112,18 @@ def cut_out(task: Task, by_sample: Any, halves: list[np.ndarray], threads: int) 
 
 
 def cost_rows(task: Task, threads: int, repeats: int) -> list[dict[str, Any]]:
-    """One fit, the half-samples in lockstep and those one by one, in turn."""
+    """Time one fit, the half-samples in lockstep and the half-samples one by one, in turn."""
     model = fit_once(task, threads)
     halves, counts = half_samples(task, model), []
     by_sample = task.X.tocsr() if sparse.issparse(task.X) else np.ascontiguousarray(task.X)
-    quick: list[Callable[[], Any]] = [partial(fit_once, task, threads), partial(together, task, model, threads, counts)]
+    quick: list[Callable[[], Any]] = [partial(fit_once, task, threads), partial(fit_in_lockstep, task, model, threads, counts)]
     slow = [partial(one_by_one, task, halves, threads), partial(cut_out, task, by_sample, halves, threads)]
     with warnings_counted():
         single, lockstep = measure_in_turn(quick, repeats)
         times = 2 * N_PAIRS / len(halves)
-        weighted, cut = (scaled(timing, times) for timing in measure_in_turn(slow, 1))  # many fits are their own repetition
+        weighted, cut = (
+            scaled(timing, times) for timing in measure_in_turn(slow, 1)
+        )  # no repeats, because one run has many fits
     ratio = lockstep.best / single.best
     part = "" if times == 1 else f" ({len(halves)} fits, times {times:g})"
     names = (
@@ -137,8 +141,8 @@ def cost_rows(task: Task, threads: int, repeats: int) -> list[dict[str, Any]]:
 
 
 def scaled(timing: Timing, times: float) -> Timing:
-    """The time and the passes of all half-samples from those of some."""
-    return Timing(tuple(times * run for run in timing.runs), times * timing.result, timing.others)
+    """Extrapolate time and passes from some half-samples to all."""
+    return Timing(tuple(times * run for run in timing.runs), times * timing.result, timing.other_cores)
 
 
 def _row(
@@ -153,16 +157,16 @@ def _row(
         "over one fit": timing.best / single.best,
         "over lockstep": timing.best / lockstep.best,
         "passes": float(passes),
-        "others' cores": timing.others,
+        "cores of other processes": timing.other_cores,
     }
 
 
 def profile_rows(task: Task, n_rows: int = 30) -> list[dict[str, Any]]:
-    """The functions with the most time of their own, half-samples in lockstep on one thread."""
+    """Return the functions with the largest own time, for half-samples in lockstep on one thread."""
     model = fit_once(task, 1)
     profiler = cProfile.Profile()
     with warnings_counted():
-        profiler.runcall(together, task, model, 1, [], task.n_timed // 2)
+        profiler.runcall(fit_in_lockstep, task, model, 1, [], task.n_timed // 2)
     stats = pstats.Stats(profiler)
     total = stats.total_tt  # type: ignore[attr-defined]
     found = stats.stats  # type: ignore[attr-defined]
@@ -176,10 +180,10 @@ def profile_rows(task: Task, n_rows: int = 30) -> list[dict[str, Any]]:
             "calls": found[path, line, function][1],
             "own s": found[path, line, function][2],
             "own share": found[path, line, function][2] / total,
-            "with what it calls, s": found[path, line, function][3],
-            "share": found[path, line, function][3] / total,
+            "cumulative s": found[path, line, function][3],
+            "cumulative share": found[path, line, function][3] / total,
         }
-        for title, keys in (("most time of its own", own), ("with what it calls", ours))
+        for title, keys in (("own time", own), ("cumulative time", ours))
         for path, line, function in keys
     ]
 
@@ -188,7 +192,10 @@ def main() -> None:
     options = read_arguments(__doc__, parts=("times", "profile"))
     rows, profiles = [], []
     for task in tasks(options.seed, options.quick):
-        warm_up(lambda X, y, task=task: together(task._replace(X=X, y=y), fit_once(task._replace(X=X, y=y), 1), 1, []), task.X)
+        warm_up(
+            lambda X, y, task=task: fit_in_lockstep(task._replace(X=X, y=y), fit_once(task._replace(X=X, y=y), 1), 1, []),
+            task.X,
+        )
         if options.only != "profile":
             for threads in dict.fromkeys([options.threads, 1] if task.name == "TPAMI" else [options.threads]):
                 rows += cost_rows(task, threads, options.repeats)
@@ -199,7 +206,9 @@ def main() -> None:
     name = "confidence_cost" if options.only != "profile" else "confidence_cost_profile"
     write_results(name, options, rows=rows, profiles=profiles)
     if rows and not options.quick:
-        names = [name for name in rows[1] if name not in ("over lockstep", "others' cores")]  # the second row has all columns
+        names = [
+            name for name in rows[1] if name not in ("over lockstep", "cores of other processes")
+        ]  # the second row has all columns
         table = markdown_table(columns([row for row in rows if "rows cut out" not in row["work"]], *names))
         replace_section(DOCS / "confidence-evidence.md", "cost", table)
 

@@ -1,7 +1,7 @@
-"""Whether the confidence of a group tells true groups from false ones, on data whose groups are known.
+"""Separation of true and false groups by their confidence, on data with known groups.
 
-The TPAMI data (twenty seeds that nothing was chosen on), the ICML data with many weak groups, and SNPs with linkage. A found
-group is true when it shares a member with a planted one. Half-samples only; for shuffled labels see confidence_calibration.py.
+The TPAMI data (twenty seeds that were not used for any choice), the ICML data with many weak groups, and SNPs with linkage. A
+found group is true if it shares a member with a planted one. Half-samples only; confidence_calibration.py has permuted labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ N_PAIRS = 25
 
 
 class Kind(NamedTuple):
-    """A kind of data: how to make it, how many support features to ask for, which |weights| to tell apart."""
+    """A kind of data: generator, number of support features to select, and limits of the classes of |weight|."""
 
     name: str
     make: Callable[[int], Any]
@@ -37,7 +37,10 @@ class Kind(NamedTuple):
 
 
 def kinds(quick: bool) -> list[Kind]:
-    """TPAMI: 12 groups and weights of N(0, 1). ICML: 200 groups, 170 of them single features. SNPs: weights 1 to 2."""
+    """Return the kinds of data.
+
+    TPAMI: 12 groups with weights from N(0, 1). ICML: 200 groups, 170 of them single features. SNPs: weights 1 to 2.
+    """
     if quick:
         return [
             Kind("TPAMI", lambda seed: make_support_affiliated(512, 1000, random_state=seed), 20, 2, (0.15, 0.5)),
@@ -59,13 +62,13 @@ def kinds(quick: bool) -> list[Kind]:
 
 
 def snps(n_samples: int, n_features: int, seed: int) -> Any:
-    """Genotypes in linkage blocks with 20 causal SNPs."""
+    """Return genotypes in linkage blocks with 20 causal SNPs."""
     return make_big_dimensional("psoriasis", n_samples=n_samples, n_features=n_features, random_state=seed)
 
 
 @dataclass
 class Found:
-    """What was found on one seed: of each found group its confidence and whether it is true; of each planted one its fate."""
+    """Result of one seed: confidence and truth of each found group, and whether each planted group was found."""
 
     confidence: np.ndarray
     true: np.ndarray
@@ -87,7 +90,7 @@ class Found:
 
 
 def run(kind: Kind, seed: int, threads: int) -> Found:
-    """Fit, confidences, and the comparison with what was planted."""
+    """Fit, estimate confidences, and compare the groups with the planted ones."""
     data = kind.make(seed)
     model = GroupDiscoveryClassifier(kind.n_features, C=1.0, standardize=True, n_jobs=threads)
     with warnings_counted():
@@ -109,12 +112,12 @@ def run(kind: Kind, seed: int, threads: int) -> Found:
 
 
 def spread(values: np.ndarray) -> str:
-    """Minimum, quartiles and maximum."""
+    """Return minimum, quartiles and maximum."""
     return " / ".join(f"{value:.2f}" for value in np.quantile(values, [0, 0.25, 0.5, 0.75, 1])) if len(values) else "none"
 
 
 def separation_row(kind: Kind, records: Sequence[Found]) -> dict[str, Any]:
-    """How far apart true and false groups are."""
+    """Return the row on the separation of true and false groups."""
     confidence, true, near = (
         np.concatenate([getattr(record, name) for record in records]) for name in ("confidence", "true", "linked")
     )
@@ -147,7 +150,7 @@ def cut_row(kind: Kind, records: Sequence[Found]) -> dict[str, Any]:
 
 
 def weight_rows(kind: Kind, records: Sequence[Found]) -> list[dict[str, Any]]:
-    """How many planted groups were found, and found with a high confidence, by the size of their weight."""
+    """Return the numbers of planted groups that were found, at all and with a high confidence, by absolute weight."""
     weights, found, published = (
         np.concatenate([getattr(record, name) for record in records]) for name in ("weights", "found", "published")
     )
@@ -170,7 +173,7 @@ def weight_rows(kind: Kind, records: Sequence[Found]) -> list[dict[str, Any]]:
 
 def main() -> None:
     options = read_arguments(__doc__)
-    first = options.seed or 1000  # seeds that no default was chosen on
+    first = options.seed or 1000  # seeds not used to choose any default
     everything = {}
     for kind in kinds(options.quick):
         everything[kind] = []
@@ -178,11 +181,11 @@ def main() -> None:
             everything[kind].append(run(kind, seed, options.threads))
             print(f"{kind.name}, seed {seed}: {everything[kind][-1].seconds:.1f} s", flush=True)
     rows = [separation_row(kind, records) for kind, records in everything.items()]
-    print_table(f"Confidence of true and of false groups, {N_PAIRS} pairs", rows)
+    print_table(f"Confidence of true and false groups, {N_PAIRS} half-sample pairs", rows)
     by_weight = [row for kind, records in everything.items() for row in weight_rows(kind, records)]
     print_table("Planted groups that were found", by_weight)
     by_cut = [cut_row(kind, records) for kind, records in everything.items()]
-    print_table("True / false groups at a confidence", by_cut)
+    print_table("True / false groups by confidence", by_cut)
     details = {kind.name: [vars(record) for record in records] for kind, records in everything.items()}
     write_results("confidence_truth", options, rows=rows, by_weight=by_weight, by_cut=by_cut, details=details)
     if not options.quick:

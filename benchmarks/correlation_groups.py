@@ -1,9 +1,9 @@
-"""CorrelationGroups beside feature-engine's SmartCorrelatedSelection: the same groups where they are defined, time, memory.
+"""CorrelationGroups compared with feature-engine's SmartCorrelatedSelection: agreement of the groups, time and memory.
 
-The groups of the two can only be compared where neither the order of the columns nor the choice of a representative decides:
-in connected parts of the graph of strong pairs in which every pair is strong (cliques). Everywhere else (chains) a feature can
-go to one neighbour or the other. Times are those of the processor, of a fit in a fresh process, ended after ``--limit``
-seconds or beyond ``MAX_GB`` of memory. feature-engine must be installed (it is none of Coterie's extras).
+The groups can only be compared if they depend neither on the order of the columns nor on the choice of a representative. This
+holds in connected components of the graph of strong pairs in which every pair is strong (cliques). In other components
+(chains), a feature can go to either neighbour. Times are processor times of a fit in a fresh process, which is stopped after
+``--limit`` seconds or beyond ``MAX_GB`` of memory. Requires feature-engine, which is not an extra of Coterie.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SIZES: dict[str, tuple[int, ...]] = {
     "holes": (1_000, 2_000, 4_000, 8_000, 20_000),
     "sparse": (2_000, 4_000, 8_000, 50_000, 200_000, 500_000),
 }
-# How many times as long a fit may take by the clock, on a busy machine.
-WALL = 20.0
+# Largest ratio of wall time to processor time of a fit, for busy machines.
+MAX_WALL_RATIO = 20.0
 
 
 SAME = (
@@ -47,14 +47,14 @@ SAME = (
 
 
 def blocks(n_samples: int, n_features: int, seed: int) -> np.ndarray:
-    """Groups of five features with correlations of about 0.94, and none in between."""
+    """Return groups of five features with correlations of about 0.94 within and about 0 between groups."""
     rng = np.random.default_rng(seed)
     factors = rng.standard_normal((n_samples, n_features // 5))
     return np.repeat(factors, 5, axis=1) + 0.25 * rng.standard_normal((n_samples, 5 * (n_features // 5)))
 
 
 def words(n_samples: int, n_features: int, seed: int) -> sparse.csc_array:
-    """Counts of words, some ten nonzeros a column, every fifth word a companion of the one before it."""
+    """Return word counts with about ten nonzeros per column; every fifth word is a copy of the one before it."""
     rng = np.random.default_rng(seed)
     counts = 3 + rng.geometric(0.1, n_features)
     columns = np.repeat(np.arange(n_features), counts)
@@ -70,7 +70,7 @@ def with_holes(X: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 
 def cliques(X: pd.DataFrame) -> list[set[str]]:
-    """The connected parts of the graph of strong pairs in which every pair is strong; two features and more."""
+    """Return the connected components of the graph of strong pairs in which every pair is strong, from two features."""
     strong = X.corr().abs().fillna(0.0).to_numpy() > THRESHOLD
     labels = connected_components(sparse.csr_array(strong), directed=False)[1]
     parts = [np.flatnonzero(labels == label) for label in np.unique(labels)]
@@ -78,7 +78,7 @@ def cliques(X: pd.DataFrame) -> list[set[str]]:
 
 
 def same_groups(seed: int) -> list[dict[str, Any]]:
-    """A row for each table: how many groups are well-defined, and how many of them each of the two finds."""
+    """Return one row per table: the number of well-defined groups, and how many of them each tool finds."""
     from feature_engine.selection import SmartCorrelatedSelection
 
     tables: dict[str, pd.DataFrame] = {
@@ -92,7 +92,7 @@ def same_groups(seed: int) -> list[dict[str, Any]]:
     rows = []
     for name, X in tables.items():
         X.columns = [f"c{j}" for j in range(X.shape[1])]
-        X["text"] = "word"  # goes in as it is, with both
+        X["text"] = "word"  # both tools pass it through
         theirs = SmartCorrelatedSelection(threshold=THRESHOLD, selection_method="variance").fit(X)
         ours = CorrelationGroups(THRESHOLD, representative="variance", missing_values="ignore").fit(X)
         defined = cliques(X.drop(columns="text"))
@@ -103,21 +103,21 @@ def same_groups(seed: int) -> list[dict[str, Any]]:
         left = X[theirs.get_feature_names_out()].drop(columns="text").corr().abs().to_numpy()
         over = [int((np.triu(matrix, 1) > THRESHOLD).sum()) for matrix in (left, strong)]
         if not all("text" in one.get_feature_names_out() for one in (theirs, ours)):
-            raise AssertionError("the column of text is gone")
+            raise AssertionError("The text column is missing from the output.")
         values = [len(defined), *n_right, *chains, *over]
         rows.append({"table": name, **dict(zip(SAME, values, strict=True))})
     return rows
 
 
-def child(kind: str, who: str, n_features: int, seed: int, limit: float) -> None:
-    """One fit, in a process of its own: what it took, as JSON on the last line."""
-    most = int(MAX_GB * 2**30)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+def child(kind: str, tool: str, n_features: int, seed: int, limit: float) -> None:
+    """Fit once and print time, memory and number of groups as JSON on the last line; runs in its own process."""
+    max_memory = int(MAX_GB * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (max_memory, max_memory))
     X: Any = words(2_000, n_features, seed) if kind == "sparse" else blocks(500, n_features, seed)
     if kind == "holes":
         X = with_holes(X, 0.1, seed)
-    if who == "Coterie":
-        CorrelationGroups(THRESHOLD, missing_values="ignore" if kind == "holes" else "raise").fit(X[:, :100])  # compiled
+    if tool == "Coterie":
+        CorrelationGroups(THRESHOLD, missing_values="ignore" if kind == "holes" else "raise").fit(X[:, :100])  # compile
         model: Any = CorrelationGroups(
             THRESHOLD, representative="variance", missing_values="ignore" if kind == "holes" else "raise", n_jobs=1
         )
@@ -127,7 +127,7 @@ def child(kind: str, who: str, n_features: int, seed: int, limit: float) -> None
         model = SmartCorrelatedSelection(threshold=THRESHOLD, selection_method="variance")
     start = time.process_time()
     resource.setrlimit(resource.RLIMIT_CPU, (int(start + limit) + 1, int(start + limit) + 10))
-    if who != "Coterie":  # it takes data frames alone, and dense ones
+    if tool != "Coterie":  # feature-engine requires dense data frames
         X = pd.DataFrame(X.toarray() if sparse.issparse(X) else X)
         X.columns = [f"c{j}" for j in range(n_features)]
     model.fit(X)
@@ -136,11 +136,13 @@ def child(kind: str, who: str, n_features: int, seed: int, limit: float) -> None
     print(json.dumps({"seconds": seconds, "gb": peak, "groups": len(model.correlated_feature_sets_)}))
 
 
-def run_child(kind: str, who: str, n_features: int, seed: int, limit: float) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--child", kind, who, str(n_features), str(seed), str(limit)]
+def run_child(kind: str, tool: str, n_features: int, seed: int, limit: float) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--child", kind, tool, str(n_features), str(seed), str(limit)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=WALL * limit, env=environment, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=MAX_WALL_RATIO * limit, env=environment, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"end": f"over {limit:.0f} s"}
     if done.returncode:
@@ -152,16 +154,16 @@ def run_child(kind: str, who: str, n_features: int, seed: int, limit: float) -> 
 
 
 def sizes(kind: str, every: tuple[int, ...], seed: int, limit: float) -> list[dict[str, Any]]:
-    """A row for each size, until both have met their end."""
+    """Return one row per size, until both tools have exceeded a limit."""
     rows, ended = [], {"feature-engine": "", "Coterie": ""}
     for n_features in every:
         row: dict[str, Any] = {"data": kind, "features": f"{n_features:,}"}
-        for who, over in list(ended.items()):
-            result = {"end": "–"} if over else run_child(kind, who, n_features, seed, limit)
-            ended[who] = over or result.get("end", "")
-            row[f"{who}, s"] = result["end"] if "end" in result else f"{result['seconds']:.1f}"
-            row[f"{who}, GB"] = f"{result['gb']:.2f}" if "gb" in result else ""
-            row[f"{who}, groups"] = result.get("groups", "")
+        for tool, over in list(ended.items()):
+            result = {"end": "–"} if over else run_child(kind, tool, n_features, seed, limit)
+            ended[tool] = over or result.get("end", "")
+            row[f"{tool}, s"] = result["end"] if "end" in result else f"{result['seconds']:.1f}"
+            row[f"{tool}, GB"] = f"{result['gb']:.2f}" if "gb" in result else ""
+            row[f"{tool}, groups"] = result.get("groups", "")
         rows.append(row)
         print("  " + "  ".join(str(cell) for cell in row.values()), flush=True)
         if all(ended.values()):
@@ -173,18 +175,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds of a fit (default {LIMIT:.0f})")
-    parser.add_argument("--only", choices=["same", *SIZES], default=None, help="this part alone (default: all)")
+    parser.add_argument("--limit", type=float, default=LIMIT, help=f"time limit of a fit in seconds (default {LIMIT:.0f})")
+    parser.add_argument("--only", choices=["same", *SIZES], default=None, help="part to run (default: all)")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        kind, who, n_features, seed, limit = options.child
-        child(kind, who, int(n_features), int(seed), float(limit))
+        kind, tool, n_features, seed, limit = options.child
+        child(kind, tool, int(n_features), int(seed), float(limit))
         return
     options.source = source_digest()
     same = same_groups(options.seed) if options.only in (None, "same") else []
     if same:
-        print_table("The same groups", same)
+        print_table("Agreement of the groups", same)
     rows = []
     for kind, every in SIZES.items():
         if options.only in (None, kind):

@@ -1,4 +1,4 @@
-"""Adaptive against uniform probes: informative features found on Madelon, and accuracy on Gisette, by number of probes.
+"""Adaptive and uniform probes: informative features found on Madelon, and accuracy on Gisette, by number of probes.
 
 Seconds are processor seconds, summed over all workers. The part ``default`` stops by the default rule instead of after a
 given number of probes. Tables go to docs/evidence/ranking-evidence.md.
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def grown(split: Split, sampling: str, marks: tuple[int, ...], seed: int, **options: Any) -> Iterator[tuple[Any, Row]]:
-    """Yield a selector after some numbers of probes, and their cost."""
+    """Yield a selector after each number of probes in ``marks``, and its cost."""
     model = DependencyAwareSelector("knn", sampling=sampling, cv=3, random_state=seed, warm_start=True, **options)
     spent = clock = 0.0
     for mark in marks:
@@ -42,7 +42,7 @@ def grown(split: Split, sampling: str, marks: tuple[int, ...], seed: int, **opti
 
 
 def madelon(options: Any) -> list[Row]:
-    """Informative features among the first 20, by split, sampling and probes."""
+    """Return informative features among the first 20, by split, sampling and probes."""
     X, y = load("madelon")
     n_splits, marks = (1, (50, 100)) if options.quick else (5, MARKS)
     rows = []
@@ -57,7 +57,7 @@ def madelon(options: Any) -> list[Row]:
 
 
 def madelon_table(rows: list[Row]) -> list[Row]:
-    """One line for each number of probes."""
+    """Return one row per number of probes."""
     table = []
     for key in dict.fromkeys((row["sampling"], row["probes"]) for row in rows):
         mine = [row for row in rows if (row["sampling"], row["probes"]) == key]
@@ -69,7 +69,7 @@ def madelon_table(rows: list[Row]) -> list[Row]:
 
 
 def default_stop(options: Any) -> list[Row]:
-    """Informative features among the first 20 when the default rule stops the fit, by split."""
+    """Return informative features among the first 20 when the default rule stops the fit, by split."""
     X, y = load("madelon")
     limit = {"n_probes": 50} if options.quick else {}
     rows = []
@@ -86,14 +86,14 @@ def default_stop(options: Any) -> list[Row]:
 
 
 def accuracy(split: Split, features: np.ndarray) -> Row:
-    """Test accuracy in %."""
+    """Return the test accuracy in %."""
     models = {"3-NN": KNeighborsClassifier(3, algorithm="brute"), "SVM (rbf)": make_pipeline(StandardScaler(), SVC())}
     X, X_test = split.X[:, features], split.X_test[:, features]
     return {name: 100.0 * model.fit(X, split.y).score(X_test, split.y_test) for name, model in models.items()}
 
 
 def gisette(options: Any) -> list[Row]:
-    """Test accuracy by split, method and size."""
+    """Return the test accuracy by split, method and size."""
     X, y = load("gisette_valid")
     n_splits, n_probes = (1, 60) if options.quick else (3, 12_000)
     rows = []
@@ -115,7 +115,7 @@ def gisette(options: Any) -> list[Row]:
 
 
 def gisette_table(rows: list[Row]) -> list[Row]:
-    """One line for each number of features."""
+    """Return one row per number of features."""
     table = []
     for size in GISETTE_SIZES:
         line: Row = {"features": size}

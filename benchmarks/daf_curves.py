@@ -1,6 +1,6 @@
-"""DAF against BIF (and SFFS) on Gisette, Spambase and BASEHOCK: accuracy and stability against the number of features.
+"""DAF compared with BIF (and SFFS) on Gisette, Spambase and BASEHOCK: accuracy and stability by number of features.
 
-As in figures 2 to 5 of the paper: select on a random stratified half, test on the other half, with the criterion's own
+As in Figs 2 to 5 of the paper: select on a random stratified half, test on the other half, with the criterion's own
 classifier and with another one. ``--slow`` uses the paper's numbers of probes and writes the table of
 docs/evidence/ranking-evidence.md; without it there are fewer probes and the results are only printed.
 """
@@ -130,7 +130,7 @@ def cost(method: str, start: float, n_subsets: int, coverage: int | None = None)
 
 
 def main() -> None:
-    slow = "the paper's numbers of probes; an hour"
+    slow = "use the paper's numbers of probes (about an hour)"
     options = read_arguments(__doc__, slow=slow, parts=[experiment.data for experiment in EXPERIMENTS])
     content = {}
     for experiment in EXPERIMENTS:

@@ -1,6 +1,6 @@
-"""Madelon: number of the 20 informative features that DAF finds, time that it takes, and test accuracy.
+"""Madelon: number of the 20 informative features that DAF finds, time, and test accuracy.
 
-20 of 500 features are informative, none of them alone: 5 features and 15 mixtures of them, so that nearly all come in pairs
+20 of 500 features are informative, none of them alone: 5 features and 15 mixtures of them. Nearly all of them form pairs
 with a correlation of 0.99. Three of them have standard deviations (9 to 15) below those of most uninformative features (22)
 and hardly change a Euclidean distance. Everything is therefore run with raw and with standardised values. ``--slow`` uses
 the paper's number of probes; only then are the curves written to docs/evidence/ranking-evidence.md.
@@ -41,9 +41,9 @@ def selector(seed: int, n_jobs: int, **options: Any) -> DependencyAwareSelector:
 def recovery(
     X: np.ndarray, y: np.ndarray, marks: list[float], seed: int, n_jobs: int, standardise: bool
 ) -> list[dict[str, Any]]:
-    """Informative features among the first 20 at some moments of one run on a training half."""
+    """Return informative features among the first 20 after some seconds of one run on a training half."""
     split = next(halves(X, y, 1, seed, standardise=standardise))
-    selector(seed, n_jobs, n_probes=2).set_params(verbose=0).fit(split.X, split.y)  # compiles
+    selector(seed, n_jobs, n_probes=2).set_params(verbose=0).fit(split.X, split.y)  # compile
     model = selector(seed, n_jobs, warm_start=True, max_probe_size=150)
     rows, spent = [], 0.0
     for mark in marks:
@@ -69,7 +69,7 @@ def recovery(
 
 
 def curves(X: np.ndarray, y: np.ndarray, n_splits: int, n_probes: int, seed: int, n_jobs: int, standardise: bool) -> Curves:
-    """Accuracy and stability of DAF0, DAF1, DAF2 and BIF over random halves."""
+    """Return accuracy and stability of DAF0, DAF1, DAF2 and BIF over random halves."""
     result = Curves(SIZES, CLASSIFIERS, X.shape[1])
     for number, split in enumerate(halves(X, y, n_splits, seed, standardise=standardise)):
         model = selector(seed, n_jobs, n_probes=n_probes).fit(split.X, split.y)
@@ -82,13 +82,13 @@ def curves(X: np.ndarray, y: np.ndarray, n_splits: int, n_probes: int, seed: int
 
 
 def informative_found(curves: Curves) -> dict[str, list[int]]:
-    """Informative features among the first 20, for each method and split."""
+    """Return informative features among the first 20, for each method and split."""
     place = curves.sizes.index(20)
     return {m: [len(np.intersect1d(run[place], INFORMATIVE)) for run in runs] for m, runs in curves.subsets.items()}
 
 
 def recovery_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
-    """Sections of the page: informative features found after some seconds of one run."""
+    """Return a section of the page: informative features found after some seconds of one run."""
     marks = [3.0, 6.0] if options.quick else [60.0, 180.0, 600.0]
     rows = [row for scaled in (True, False) for row in recovery(X, y, marks, options.seed, options.threads, scaled)]
     print_table("Informative features among the first 20", rows)
@@ -98,7 +98,7 @@ def recovery_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
 
 
 def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
-    """Sections of the page: informative features by split; accuracy and stability on standardised values."""
+    """Return sections of the page: informative features by split; accuracy and stability on standardised values."""
     n_splits, n_probes = (2, 100) if options.quick else (options.splits or 20, 25_000) if options.slow else (5, 10_000)
     counts, content, sections = [], {}, {}
     for scaled in (True, False):
@@ -116,7 +116,7 @@ def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
 
 
 def main() -> None:
-    slow = "the paper's own number of probes (25,000), and 20 splits; hours"
+    slow = "use the paper's number of probes (25,000) and 20 splits (hours)"
     options = read_arguments(__doc__, slow=slow, parts=("recovery", "curves", "time", "size"))
     X, y = load("madelon")
     for name, part in (("recovery", recovery_part), ("curves", curves_part)):
@@ -132,13 +132,13 @@ def main() -> None:
 
 
 def write_section(name: str, table: str, options: Any) -> None:
-    """Replace a table of the page, unless the run is a quick one."""
+    """Replace a table of the page, unless the run is quick."""
     if not options.quick:
         replace_section(PAGE, name, f"{caption()}\n\n{table}")
 
 
 def accuracy_by_time(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
-    """Figure 6 of the paper: effect of the number of probes, mean over splits, uniform and adaptive."""
+    """Return Fig. 6 of the paper: effect of the number of probes, mean over splits, uniform and adaptive."""
     n_splits, marks = (1, (20, 40)) if options.quick else (2, (500, 1_000, 2_000, 4_000, 8_000))
     found: dict[tuple[str, int], list[list[float]]] = {}
     for split in halves(X, y, n_splits, options.seed, standardise=True):
@@ -154,7 +154,7 @@ def accuracy_by_time(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
 
 
 def accuracy_by_size(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
-    """Figure 7 of the paper: effect of the largest probe size (tau), mean over splits."""
+    """Return Fig. 7 of the paper: effect of the largest probe size (tau), mean over splits."""
     n_splits, sizes, n_probes = (1, (5, 20), 40) if options.quick else (2, (5, 15, 50, 150, 300, 500), 4_000)
     found: dict[tuple[str, int], list[list[float]]] = {}
     for split in halves(X, y, n_splits, options.seed, standardise=True):
@@ -169,7 +169,7 @@ def accuracy_by_size(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
 
 
 def judged(model: DependencyAwareSelector, split: Any) -> list[float]:
-    """Informative features among the first 20, and test accuracy (%) with the first 20, for each classifier."""
+    """Return informative features among the first 20, and test accuracy (%) with the first 20, for each classifier."""
     best = np.flatnonzero(model.ranking_ <= 20)
     models = [classifier().fit(split.X[:, best], split.y) for classifier in CLASSIFIERS.values()]
     shares = [100.0 * model.score(split.X_test[:, best], split.y_test) for model in models]

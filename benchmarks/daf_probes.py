@@ -1,8 +1,8 @@
-"""Probes per second of the built-in criteria beside cross_val_score on the same subsets and folds of Madelon.
+"""Probes per second of the built-in criteria, compared with cross_val_score on the same subsets and folds of Madelon.
 
-Both use all cores: Coterie as workers, scikit-learn's neighbours as OpenMP threads. A second
-comparison holds both to one thread. Every value is compared: they must be the same. The neighbours are also held against the
-bare single-precision products of test and training samples that they need, in blocks of 128 test samples, by one thread.
+Both use all cores: Coterie as workers, scikit-learn's neighbours as OpenMP threads. A second comparison uses one thread for
+both. All values must be equal. The neighbours are also compared with the bare single-precision products of test and training
+samples that they require, in blocks of 128 test samples, on one thread.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def theirs(score: Callable[[np.ndarray], float], subsets: list[np.ndarray], n_th
 def compare(
     name: str, criterion: Any, X: np.ndarray, y: np.ndarray, score: Any, subsets: Any, options: Any
 ) -> list[dict[str, Any]]:
-    """Rows of the table for one criterion: with all cores, and with one."""
+    """Return the rows of one criterion: with all cores, and with one."""
     evaluate = criterion.bind(as_source(X), y, 3)
     rows = []
     for n_threads in (options.threads, 1):
-        ours(evaluate, criterion.prefer, subsets[: 2 * n_threads], n_threads)  # compiles, starts workers
+        ours(evaluate, criterion.prefer, subsets[: 2 * n_threads], n_threads)  # compile and start workers
         mine, other = measure_in_turn(
             [
                 lambda n=n_threads: ours(evaluate, criterion.prefer, subsets, n),
@@ -72,7 +72,7 @@ def compare(
                 "ratio of medians": other.median / mine.median,
                 "values differ": int((mine.result != other.result).sum()),
                 "goal": verdict(ratio >= GOAL) if name == "3-NN" else None,
-                "others' cores": other.others,
+                "cores of other processes": other.other_cores,
                 "load": load_average(),
             }
         )
@@ -80,20 +80,20 @@ def compare(
 
 
 def bare_products(X: np.ndarray, y: np.ndarray, subsets: list[np.ndarray]) -> None:
-    """The products that finding neighbours takes, and nothing else."""
+    """Compute only the products that the search for neighbours requires."""
     room = np.empty(BLOCK * len(y), dtype=np.float32)
     folds = list(StratifiedKFold(3).split(X, y))
     for subset in subsets:
         samples = np.ascontiguousarray(X[:, subset], dtype=np.float32)
         for train, test in folds:
-            queries, others = samples[: len(test)], samples[: len(train)]  # which samples they are does not matter
+            queries, others = samples[: len(test)], samples[: len(train)]  # any samples have the same cost
             for start in range(0, len(test), BLOCK):
                 rows = queries[start : start + BLOCK]
                 np.dot(rows, others.T, out=room[: len(rows) * len(others)].reshape(len(rows), len(others)))
 
 
 def against_products(name: str, X: np.ndarray, y: np.ndarray, subsets: list[np.ndarray], options: Any) -> list[dict[str, Any]]:
-    """Neighbours next to the bare products, one thread each."""
+    """Compare the neighbours with the bare products, one thread each."""
     criterion = KNNCriterion(3)
     evaluate = criterion.bind(as_source(X), y, 3)
     with threadpool_limits(1):
@@ -149,16 +149,16 @@ def main() -> None:
     table += compare(
         "ridge, leave-one-out",
         RidgeCriterion(),
-        scaled[:200],  # 200 fits a subset, not 1,300
+        scaled[:200],  # 200 fits per subset, not 1,300
         y[:200],
         lambda s: np.mean(cross_val_predict(RidgeClassifier(), scaled[:200, s], y[:200], cv=LeaveOneOut()) == y[:200]),
         subsets[: max(2, n_probes // 30)],
         options,
     )
-    print_table("Probes per second, ours and scikit-learn's cross-validation", table)
+    print_table("Probes per second, Coterie and scikit-learn's cross-validation", table)
     products = against_products("madelon", X, y, subsets, options)
     products += against_products("madelon, real values", scaled, y, subsets, options)
-    print_table("Neighbours and the bare products that they need, one thread", products)
+    print_table("Neighbours and the bare products that they require, one thread", products)
     write_results("daf_probes", options, table=table, products=products)
 
 

@@ -1,8 +1,8 @@
-"""Number of probes that wide data need: test accuracy of uniform and adaptive DAF by coverage, beside BIF and random features.
+"""Number of probes for wide data: test accuracy of uniform and adaptive DAF by coverage, with BIF and random features.
 
 The default of ``min_coverage`` was chosen on data sets of gene expression and methylation (part ``choice``) and is tested on
-other ones (part ``report``). Features are selected and standardised on random stratified halves; the other half tests.
-Tables go to docs/evidence/ranking-evidence.md.
+other ones (part ``report``). Features are selected and standardised on random stratified halves and tested on the other
+halves. Tables go to docs/evidence/ranking-evidence.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 
 
 def judged(split: Split, features: np.ndarray) -> Row:
-    """Test accuracy (%) of the criterion's classifier and of another one."""
+    """Return the test accuracy (%) of the criterion's classifier and of another one."""
     X, X_test = split.X[:, features], split.X_test[:, features]
     models = {"3-NN": KNeighborsClassifier(3), "SVM": LinearSVC(max_iter=5000)}
     with warnings.catch_warnings():
@@ -43,8 +43,8 @@ def judged(split: Split, features: np.ndarray) -> Row:
         return {name: 100.0 * model.fit(X, split.y).score(X_test, split.y_test) for name, model in models.items()}
 
 
-def of_split(split: Split, seed: int, n_jobs: int, most: int) -> Iterator[Row]:
-    """All methods on one split; ``most`` probes at most."""
+def of_split(split: Split, seed: int, n_jobs: int, max_probes: int) -> Iterator[Row]:
+    """Yield the rows of all methods on one split, with at most ``max_probes`` probes."""
     n_features = split.X.shape[1]
     common: dict[str, Any] = {"cv": 3, "n_jobs": n_jobs}
     for sampling, coverages in COVERAGES.items():
@@ -55,7 +55,7 @@ def of_split(split: Split, seed: int, n_jobs: int, most: int) -> Iterator[Row]:
             seconds = 0.0
             for coverage in coverages:
                 start = time.perf_counter()
-                model.set_params(min_coverage=coverage, n_probes=max(most, getattr(model, "n_probes_", 0))).fit(
+                model.set_params(min_coverage=coverage, n_probes=max(max_probes, getattr(model, "n_probes_", 0))).fit(
                     split.X, split.y
                 )
                 seconds += time.perf_counter() - start
@@ -65,7 +65,7 @@ def of_split(split: Split, seed: int, n_jobs: int, most: int) -> Iterator[Row]:
                     best = np.flatnonzero(model.ranking_ <= wanted)
                     yield {"method": f"{sampling}, {coverage}", "features": wanted, **judged(split, best), **cost}
             if sampling == "uniform":
-                break  # one ranking serves all sizes
+                break  # one ranking is used for all sizes
     start = time.perf_counter()
     single = BestIndividualSelector("knn", n_features_to_select=1, **common).fit(split.X, split.y)
     cost = {"probes": n_features, "seconds": time.perf_counter() - start, "coverage": None}
@@ -78,19 +78,21 @@ def of_split(split: Split, seed: int, n_jobs: int, most: int) -> Iterator[Row]:
 
 
 def run(names: tuple[str, ...], options: Any) -> list[Row]:
-    """Rows of all splits of some sets."""
-    n_splits, most = (1, 300) if options.quick else (3, 40_000)
+    """Return the rows of all splits of the named data sets."""
+    n_splits, max_probes = (1, 300) if options.quick else (3, 40_000)
     rows = []
     for name in names:
         X, y = _wide(name)
         for number, split in enumerate(halves(X, y, n_splits, options.seed, standardise=True)):
-            rows += [{"data": name, "split": number, **row} for row in of_split(split, options.seed, options.threads, most)]
+            rows += [
+                {"data": name, "split": number, **row} for row in of_split(split, options.seed, options.threads, max_probes)
+            ]
         print_table(f"{name} ({load_average()})", summary([row for row in rows if row["data"] == name]))
     return rows
 
 
 def _wide(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A set as an array; one of them is LIBSVM text."""
+    """Return a data set as an array; one of them is LIBSVM text."""
     if name != "duke":
         X, y = _real.load(name)
         return np.asarray(X, dtype=np.float64), y
@@ -100,7 +102,7 @@ def _wide(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summary(rows: list[Row], each: bool = False) -> list[Row]:
-    """Means over sets and splits; with ``each``, the accuracies on every set as well."""
+    """Return means over data sets and splits and, with ``each``, the accuracies on every data set."""
     table = []
     for key in dict.fromkeys((row["method"], row["features"]) for row in rows):
         mine = [row for row in rows if (row["method"], row["features"]) == key]

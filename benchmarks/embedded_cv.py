@@ -1,7 +1,7 @@
-"""Embedded cross-validation: does it choose the same features more often, and do they predict as well?
+"""Embedded cross-validation: stability and accuracy of the selected features.
 
-Resamplings of 80 % of the samples; the rest is the test. Without folds, with five folds that see their training
-parts (the default), and with five folds that see their own parts only (the paper's partitions).
+Resamplings of 80 % of the samples; the rest are test samples. Without folds, with five folds that use their training parts
+(the default), and with five folds that use their own parts only (the paper's partitions).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from coterie import GroupDiscoveryClassifier
 from coterie.metrics import tanimoto_stability, weighted_consistency
 
-# Data, support features, standardised or not.
+# Data, number of support features, whether to standardise.
 TASKS = (("dorothea", 30, False), ("gisette_valid", 30, False), ("glioma", 20, True))
 KINDS: dict[str, dict[str, Any]] = {
     "none": {},

@@ -1,11 +1,11 @@
-"""Measures a page of docs/evidence again: runs its scripts, one after the other, and dates the page.
+"""Measure a page of docs/evidence again: run its scripts one after the other, and date the page.
 
     make evidence NAME=family
     python benchmarks/evidence.py --list
-    python benchmarks/evidence.py --stamp family "2026-11-17"   the date alone, for tables that were put in by hand
+    python benchmarks/evidence.py --stamp family "2026-11-17"   only set the date, for tables that were copied by hand
 
-Scripts that fail or lack their data end the run, and the date stays as it was. Most scripts write their tables into the page;
-those of the pages marked "by hand" print them.
+If a script fails or its data are missing, the run ends without changing the date. Most scripts write their tables into the
+page; those of pages marked "by hand" print them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRAP = DOCS.parent / "scripts" / "pages.py"
 
 
 class Page(NamedTuple):
-    """What makes a page: command lines of scripts in this folder (or in the one named)."""
+    """Command lines of the scripts that measure a page, relative to this folder."""
 
     scripts: tuple[str, ...]
     by_hand: bool = False
@@ -83,7 +83,7 @@ PAGES = {
 
 
 def stamped(text: str, name: str, date: str) -> str:
-    """The page with its line on when and how it was measured, below the title."""
+    """Return the page with a line below the title that gives date and scripts of the measurement."""
     page = PAGES[name]
     scripts = ", ".join(f"`benchmarks/{script}`".replace("benchmarks/../", "") for script in page.scripts)
     how = f"by {scripts}" if scripts else "by hand, without a script"
@@ -97,7 +97,7 @@ def stamped(text: str, name: str, date: str) -> str:
 
 
 def stamp(name: str, date: str) -> None:
-    """Date a page."""
+    """Set the date of a page."""
     path = DOCS / f"{name}.md"
     path.write_text(stamped(path.read_text(encoding="utf-8"), name, date), encoding="utf-8")
     subprocess.run([sys.executable, str(WRAP), "wrap", str(path)], check=True)
@@ -106,7 +106,7 @@ def stamp(name: str, date: str) -> None:
 def measure(name: str) -> None:
     """Run the scripts of a page, then date it."""
     if not PAGES[name].scripts:
-        sys.exit(f"{name}.md was measured by hand; no script makes it.")
+        sys.exit(f"{name}.md was measured by hand. No script can measure it again.")
     for line in PAGES[name].scripts:
         print(f"== {line}", flush=True)
         script, *options = line.split()
@@ -115,11 +115,11 @@ def measure(name: str) -> None:
 
 
 def main() -> None:
-    """Read the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("name", nargs="?", choices=[*PAGES, "all"], help="page of docs/evidence")
-    parser.add_argument("--list", action="store_true", help="pages and their scripts")
-    parser.add_argument("--stamp", nargs=2, metavar=("NAME", "DATE"), help="date a page without measuring")
+    parser.add_argument("name", nargs="?", choices=[*PAGES, "all"], help="page of docs/evidence to measure")
+    parser.add_argument("--list", action="store_true", help="list pages and their scripts")
+    parser.add_argument("--stamp", nargs=2, metavar=("NAME", "DATE"), help="set the date of a page without measuring")
     options = parser.parse_args()
     if options.stamp:
         stamp(*options.stamp)

@@ -1,6 +1,6 @@
 """TPAMI Fig. 1 on available data: exact distribution of all pairwise correlations of text and of genotypes.
 
-Writes docs/evidence/figure-1.png, and prints the tables of docs/evidence/correlation-profile-evidence.md.
+Writes docs/evidence/figure-1.png and prints the tables of docs/evidence/correlation-profile-evidence.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
         profiles[title] = profile
         print(f"\n{title}, {X.shape[0]:,} x {X.shape[1]:,}: {seconds:.1f} s\n{profile}")
         rows.append({"data": title, "pairs": profile.n_pairs, "seconds": seconds, **_shares(profile)})
-    print_table("Share of pairs with |correlation| at or over a threshold", rows)
+    print_table("Share of pairs with |correlation| at or above a threshold", rows)
     draw(profiles)
     write_results("figure_1", options, rows=rows, profiles={t: p.to_dict() for t, p in profiles.items()})
 

@@ -1,9 +1,9 @@
-"""How far a reader has to travel: files that a fit runs through, and switches from one file to another.
+"""Number of source files that a fit executes, and of switches from one file to another, as a measure of readability.
 
     python benchmarks/fit_hops.py
 
-Counted with ``sys.setprofile`` over a fit of three rounds, after a first one that compiles. Only files of Coterie count; a
-switch is a call of a function in another file than that of the call before.
+Counted with ``sys.setprofile`` over a fit of three rounds, after a first fit that compiles. Only files of Coterie count. A
+switch is a call of a function in a different file from that of the previous call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = str(Path(coterie.__file__).parent)
 
 
 def hops(action: Any) -> tuple[list[str], int]:
-    """Files that an action runs through, and the switches between them."""
+    """Return the files that an action executes, and the number of switches between them."""
     visited: list[str] = []
     switches = 0
 
@@ -48,7 +48,7 @@ def main() -> None:
     files, switches = hops(lambda: model.fit(X, y))
     lines = {file: len((Path(ROOT) / file).read_text().splitlines()) for file in Path(ROOT).rglob("*.py")}
     print(f"package: {len(lines)} files, {sum(lines.values()):,} lines")
-    print(f"a fit of three rounds: {len(files)} files, {switches} switches")
+    print(f"Fit of three rounds: {len(files)} files, {switches} switches")
     print("  " + "\n  ".join(files))
 
 

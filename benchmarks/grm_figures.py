@@ -1,7 +1,8 @@
 """Figures 2 to 7 of the GRM paper (TKDE 2015): covariances, LGD's neighbours, and samples in the plane of two components.
 
-The paper's Figs 4 to 7 show LUNG, which is not available; SRBCT (`khan`), another of its sets, replaces it. Its Fig. 3
-shows two sets that its text does not name; here they are COIL20 and SRBCT. Writes docs/evidence/figures/grm-*.png.
+The paper's Figs 4 to 7 show LUNG, which is not available. SRBCT (`khan`), another data set of the paper, replaces it. Its
+Fig. 3 shows two data sets that the text does not name. Here they are COIL20 and SRBCT. Writes
+docs/evidence/figures/grm-*.png.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ UNSUPERVISED, SUPERVISED = ("laplacian", "lgd among samples", "mcfs"), ("relieff
 
 
 def draw_covariance(seed: int) -> None:
-    """Fig. 2: the covariances of the synthetic features, which are in the order of their groups."""
+    """Draw Fig. 2: covariances of the synthetic features, in the order of their groups."""
     data = make_block_gaussian(random_state=seed)
     order = np.concatenate([group.members for group in data.groups])
     covariance = np.cov(data.X[:, order].T)
@@ -42,7 +43,7 @@ def draw_covariance(seed: int) -> None:
 
 
 def draw_neighbours(names: Sequence[str], seed: int, quick: bool) -> None:
-    """Fig. 3: accuracy of the top 20 features by LGD against the number of neighbours, by both neighbourhoods."""
+    """Draw Fig. 3: accuracy of the top 20 features by LGD against the number of neighbours, for both neighbourhoods."""
     figure = new_figure(4.0 * len(names), 3.2)
     for axis, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         X, y = _real.load(name)
@@ -68,7 +69,7 @@ def draw_neighbours(names: Sequence[str], seed: int, quick: bool) -> None:
 
 
 def draw_components(number: int, scores: Sequence[str], n_features: int, X: np.ndarray, y: np.ndarray) -> None:
-    """Figs 4 to 7: samples on two components of the top features, without and with GRM; like the paper, of all samples."""
+    """Draw Figs 4 to 7: all samples, as in the paper, on two components of the top features, without and with GRM."""
     with_mrmr = scores == SUPERVISED
     figure = new_figure(9.0, 2.6 * (len(scores) + with_mrmr))
     axes = figure.subplots(len(scores) + with_mrmr, 2)

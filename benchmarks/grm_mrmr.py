@@ -1,10 +1,10 @@
-"""GRM beside mRMR, both with their forms chosen by validation inside the folds, on data sets not used for GRM's defaults.
+"""GRM compared with mRMR, both with their forms chosen by validation inside the folds, on data not used for GRM's defaults.
 
-For each set, number of features and outer fold: GRM by weights (the best of three scores and two redundancies, each with
-`n_candidates="cv"` and `power="cv"`) and as a set (the best of three, each with `redundancy_strength="cv"`); mRMR with the
-better of MID and MIQ; all of them validated on the same inner folds by the same models. Tested on the held-out samples by a
-linear SVM and five nearest neighbours. Every part of a fold is recorded when it is done, and a run continues where the last
-one ended. Writes the tables of docs/evidence/grm-mrmr.md.
+For each data set, number of features and outer fold: GRM by weights (the best of three scores and two redundancies, each
+with `n_candidates="cv"` and `power="cv"`), GRM as a set (the best of three, each with `redundancy_strength="cv"`), and mRMR
+with the better of MID and MIQ. All of them are validated on the same inner folds by the same models, and tested on the
+held-out samples by a linear SVM and five nearest neighbours. Every part of a fold is recorded when it is finished, and a run
+continues where the last one ended. Writes the tables of docs/evidence/grm-mrmr.md.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from coterie.metrics import squared_redundancy
 from coterie.redundancy.validation import default_models
 
 SIZES = (20, 10, 50)
-# GRM by weights and as a set, the other one; and GRM without validation, by weights and as a set.
+# GRM by weights and as a set, mRMR, and GRM without validation by weights and as a set.
 PARTS = ("sets", "mrmr", "set", "auto", "weights")
 OUTER, INNER = 3, 3
-# The sets on which the pool rule and the grid of validation were chosen, and those on which they are judged.
+# The data sets on which the pool rule and the validation grid were chosen, and those on which they are tested.
 CHOSEN_ON = ("khan", "su", "christensen", "gravier", "shipp", "glioma", "coil20", "madelon", "binaryalphadigs")
 JUDGED_ON = (
     "chowdary", "gordon", "orl", "mfeat", "pbmc68k_reduced", "gisette_valid", "spambase", "basehock", "usps", "dorothea",
@@ -51,7 +51,7 @@ SET_FORMS = {
     "ReliefF, set": ("relieff", "cosine2"),
     "IG, MI, set": ("information_gain", "mutual_info"),
 }
-# Sets too large for ReliefF, which compares all pairs of samples in all features.
+# Data sets too large for ReliefF, which compares all pairs of samples in all features.
 WITHOUT_RELIEFF = ("usps", "dorothea", "basehock")
 
 
@@ -81,7 +81,7 @@ def judge(X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: 
 def best_grm(
     X: Any, y: np.ndarray, size: int, forms: dict[str, tuple[str, str]], **validated: Any
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """The form with the best validated score, and what it was; ``validated`` says what validation chooses in each."""
+    """Return the features of the form with the best validated score, and the choice; ``validated`` are tuned parameters."""
     inner = StratifiedKFold(INNER, shuffle=True, random_state=1)
     fitted = {}
     for form, (score, redundancy) in forms.items():
@@ -97,7 +97,7 @@ def best_grm(
 
 
 def best_mrmr(X: Any, y: np.ndarray, size: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """MID or MIQ, whichever the same models like better on the same inner folds."""
+    """Return the features of MID or MIQ, whichever has the better score on the same inner folds with the same models."""
     folds = list(StratifiedKFold(INNER, shuffle=True, random_state=1).split(np.zeros(len(y)), y))
     models = default_models(y, min(len(train) for train, _ in folds))
     validated = {}
@@ -116,7 +116,7 @@ def best_mrmr(X: Any, y: np.ndarray, size: int) -> tuple[np.ndarray, dict[str, A
 def part_of_fold(
     part: str, name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray
 ) -> dict[str, Any]:
-    """What one of the contenders selects on the training part, and what it is worth."""
+    """Return the features that one method selects on the training part, and their held-out accuracy."""
     mine, labels = rows_of(X, train), y[train]
     start = time.process_time()
     if part == "weights":
@@ -132,7 +132,7 @@ def part_of_fold(
 
 
 def _fitting(forms: dict[str, tuple[str, str]], name: str) -> dict[str, tuple[str, str]]:
-    """The forms that can be had of a set."""
+    """Return the forms that can be computed on a data set."""
     return {form: one for form, one in forms.items() if "ReliefF" not in form or name not in WITHOUT_RELIEFF}
 
 
@@ -167,7 +167,7 @@ def main() -> None:
 
 
 def write_page(done: list[dict[str, Any]]) -> None:
-    """Replace the tables of docs/evidence/grm-mrmr.md: held-out data sets apart from those used to choose the defaults."""
+    """Replace the tables of docs/evidence/grm-mrmr.md, with held-out data sets separate from those of the choice."""
     page = DOCS / "grm-mrmr.md"
     source = (
         f"{caption()[:-1]} All tables of this page; source digests: {', '.join(sorted({row['source'] for row in done}))}.*\n\n"
@@ -201,7 +201,7 @@ _REDUNDANCIES = {"redundancy, GRM": "grm", "redundancy, mRMR": "mrmr", "redundan
 
 
 def _folds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The folds of which GRM in a form and mRMR are known, all parts of each together."""
+    """Return the folds that have results of GRM in some form and of mRMR, with all parts merged."""
     folds: dict[int, dict[str, Any]] = {}
     for row in rows:
         folds.setdefault(row["fold"], {})[row["part"]] = row
@@ -229,7 +229,7 @@ def _accuracy(row: dict[str, Any]) -> float:
 
 
 def _summary_row(size: int, names: tuple[str, ...], numbers: np.ndarray) -> dict[str, str]:
-    """Means over data sets; a difference of at most one point counts as level."""
+    """Return means over data sets; a difference of at most one point counts as level."""
     differences = numbers[:, 2]
     mean = numbers.mean(axis=0)
     error = differences.std(ddof=1) / np.sqrt(len(differences))
@@ -249,7 +249,7 @@ def _summary_row(size: int, names: tuple[str, ...], numbers: np.ndarray) -> dict
 
 
 def _cells(name: str, numbers: np.ndarray) -> dict[str, str]:
-    """A row of the table of one number of features; parts that were not run have an empty cell."""
+    """Return a row of the table of one number of features; parts that were not run have an empty cell."""
     grm, mrmr, difference, error, *others = numbers
     row = {"data": name, "GRM": f"{grm:.1f}", "mRMR": f"{mrmr:.1f}", "difference": f"{difference:+.1f} ± {error:.1f}"}
     accuracies, redundancies = others[: len(_ACCURACIES)], others[len(_ACCURACIES) :]

@@ -1,8 +1,8 @@
-"""Global redundancy minimisation over all features: certified gap, time and peak memory, beside the paper's ALM.
+"""Global redundancy minimisation over all features: certified gap, time and peak memory, compared with the paper's ALM.
 
-d = 4,434 (GLIOMA), 54,051 (1000 Genomes, PLINK; needs the extra bench) and 1,000,000 (synthetic, 100 samples, planted
-blocks), each with n_candidates=None. The ALM decomposes the d x d matrix, so it is compared on up to 2,000 features with
-the best scores.
+d = 4,434 (GLIOMA), 54,051 (1000 Genomes, PLINK; requires the extra bench) and 1,000,000 (synthetic, 100 samples, planted
+blocks), each with n_candidates=None. The ALM decomposes the d x d matrix, so it is compared on at most the 2,000 features
+with the best scores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GOAL_GAP = 1e-4
 
 
 def fit_all(X: Any, y: np.ndarray, score: str = "fisher", tol: float = GOAL_GAP, threads: int | None = None) -> Any:
-    """The exact problem of all features."""
+    """Fit the exact problem of all features."""
     n_features = min(20, X.shape[1])
     return GlobalRedundancySelector(score, n_features, n_candidates=None, tol=tol, n_jobs=threads).fit(X, y)
 
@@ -36,11 +36,11 @@ def fit_method(X: Any, y: np.ndarray, method: str, tol: float = GOAL_GAP) -> Any
 
 
 def genotypes() -> tuple[np.ndarray, np.ndarray] | None:
-    """Allele counts as bytes, and whether the phenotype is above its median; samples without one are left out."""
+    """Return allele counts as bytes, and whether the phenotype is above its median; samples without one are omitted."""
     try:
         from bed_reader import open_bed
     except ImportError:
-        print("No bed-reader (extra bench): the genotypes are left out.")
+        print("The genotypes are skipped: bed-reader (extra bench) is not installed.")
         return None
     folder = data_path("plink_eur")
     with open_bed(folder / "EUR_subset.bed") as bed:
@@ -53,7 +53,7 @@ def genotypes() -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def planted(n_samples: int, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Blocks of fifty features with correlation 0.81, the first twenty blocks shifted between the classes; float32."""
+    """Return float32 blocks of fifty features with correlation 0.81; the first twenty are shifted between the classes."""
     rng = np.random.default_rng(seed)
     y = np.arange(n_samples) % 2
     X = np.empty((n_samples, n_features), dtype=np.float32, order="F")
@@ -83,7 +83,7 @@ def scale_row(name: str, X: np.ndarray, y: np.ndarray, options: Any, score: str 
         "working set": model.working_set_size_,
         "weights > 0": int((model.refined_scores_ > 0).sum()),
         "best s": timing.best,
-        "others' cores": timing.others,
+        "cores of other processes": timing.other_cores,
         "data MB": data_bytes(X) / 1e6,
         "peak MB": None if peak.peak_increase is None else peak.peak_increase / 1e6,
         "d x d MB": 8 * X.shape[1] ** 2 / 1e6,
@@ -91,7 +91,7 @@ def scale_row(name: str, X: np.ndarray, y: np.ndarray, options: Any, score: str 
 
 
 def alm_row(X: np.ndarray, y: np.ndarray, n_features: int) -> dict[str, Any]:
-    """Both methods on the features with the best Fisher scores."""
+    """Compare both methods on the features with the best Fisher scores."""
     best = np.argsort(-fisher_score(X, y), kind="stable")[:n_features]
     X = np.asfortranarray(X[:, best])
     timings = {method: measure(partial(fit_method, X, y, method), 1) for method in ("working_set", "alm")}
@@ -118,7 +118,7 @@ def main() -> None:
     print_table("All features, tol = 1e-4", rows)
     X, y = load("glioma")
     compared = [alm_row(X, y, d) for d in ((200, 400) if options.quick else (500, 1000, 2000))]
-    print_table("Beside the augmented Lagrangian method, GLIOMA, best features by Fisher score", compared)
+    print_table("Comparison with the augmented Lagrangian method, GLIOMA, best features by Fisher score", compared)
     write_results("grm_scale", options, rows=rows, alm=compared)
 
 

@@ -1,11 +1,11 @@
 """Tables of the GRM paper (TKDE 2015) for the available data: accuracy and redundancy of the scores with and without GRM.
 
 Tables 2 to 7 (top 20 features, five folds, linear SVM and kNN) with all columns of the paper (mRMR, ReliefF on a fifth of the
-labels), table 8 (correct-move rate), and the effect of the number of candidates. Features are selected inside the folds.
+labels), Table 8 (correct-move rate), and the effect of the number of candidates. Features are selected inside the folds.
 Writes the tables of docs/evidence/grm-tables.md, and docs/evidence/grm-candidates.png.
 
-One score of a fold serves all numbers of candidates, and one selection both classifiers. `coterie.compare` would compute each
-score eight times, in a process for each number of candidates.
+A score is computed once per fold for all numbers of candidates, and a selection once for both classifiers. `coterie.compare`
+would compute each score eight times, in one process per number of candidates.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import _real
 import numpy as np
 from _grm_page import write_page
-from _grm_paper import ALONE, NAMES, PAPER
+from _grm_paper import NAMES, PAPER, WITHOUT_GRM
 from _models import warnings_counted
 from _record import RESULTS, read_arguments, write_results
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
@@ -34,7 +34,7 @@ from coterie.methods import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 
 N_FEATURES = 20
-# Candidates per selected feature; 1 is the score alone, None means all features, "auto" is the growing pool.
+# Candidates per selected feature. 1 is the score alone, None means all features, "auto" is the growing pool.
 FACTORS = (1, 2, 3, 5, "auto", 10, 20, 50, None)
 REPEATS = {"Synthetic": 2, "GLIOMA": 5, "SRBCT": 5, "BINALPHA": 2}
 FILES = {"GLIOMA": "glioma", "SRBCT": "khan", "COIL20": "coil20", "BINALPHA": "binaryalphadigs", "DIGIT": "mfeat"}
@@ -49,7 +49,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scores_of(score: str, X: np.ndarray, y: np.ndarray, threads: int | None = None) -> np.ndarray:
-    """Scores without negative values; MCFS gets the number of classes as number of clusters, as its authors do."""
+    """Return non-negative scores; MCFS uses the number of classes as number of clusters, as in its paper."""
     options = {"n_clusters": len(np.unique(y))} if score == "mcfs" else {}
     if score == "lgd among samples":
         score, options = "lgd", {"neighborhood": "samples"}
@@ -57,7 +57,7 @@ def scores_of(score: str, X: np.ndarray, y: np.ndarray, threads: int | None = No
 
 
 def select(X: np.ndarray, scores: np.ndarray, factor: int | str | None) -> np.ndarray:
-    """The top features by score alone (factor 1), or with GRM."""
+    """Select the top features by score alone (factor 1) or with GRM."""
     if factor == 1:
         return np.argsort(-scores, kind="stable")[:N_FEATURES]
     n_candidates = factor * N_FEATURES if isinstance(factor, int) else factor
@@ -65,8 +65,8 @@ def select(X: np.ndarray, scores: np.ndarray, factor: int | str | None) -> np.nd
     return np.flatnonzero(selector.fit(X).get_support())
 
 
-def select_alone(method: str, X: np.ndarray, y: np.ndarray, options: Any) -> np.ndarray:
-    """mRMR, or ReliefF with a fifth of the labels."""
+def select_without_grm(method: str, X: np.ndarray, y: np.ndarray, options: Any) -> np.ndarray:
+    """Select features by mRMR, or by ReliefF with a fifth of the labels."""
     if method in ("mid", "miq"):
         return MRMRSelector(N_FEATURES, scheme=method, n_jobs=options.threads).fit(X, y).support_features_
     classes, counts = np.unique(y, return_counts=True)
@@ -77,7 +77,7 @@ def select_alone(method: str, X: np.ndarray, y: np.ndarray, options: Any) -> np.
 
 
 def judge(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: np.ndarray) -> list[float]:
-    """Accuracies on held-out samples, in per cent, and the redundancy on the training samples."""
+    """Return the held-out accuracies in per cent, and the redundancy on the training samples."""
     bits = set(np.unique(X[:, features])) <= {0.0, 1.0}
     found = []
     for scaler, model in (
@@ -90,15 +90,15 @@ def judge(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, fea
 
 
 def evaluate(name: str, options: Any) -> dict[str, dict[str, list[float]]]:
-    """Means over the folds: score, factor, measures."""
+    """Return means over the folds of the measures, by score and factor."""
     X, y = load(name)
     repeats = 1 if options.quick else REPEATS.get(name, 1)
     collected: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for train, test in RepeatedStratifiedKFold(n_splits=5, n_repeats=repeats, random_state=options.seed).split(X, y):
         for score in NAMES:
             with warnings_counted():
-                if score in ALONE:
-                    features = select_alone(score, X[train], y[train], options)
+                if score in WITHOUT_GRM:
+                    features = select_without_grm(score, X[train], y[train], options)
                     collected[score, "1"].append(judge(X, y, train, test, features))
                     continue
                 scores = scores_of(score, X[train], y[train], options.threads)
@@ -113,7 +113,7 @@ def evaluate(name: str, options: Any) -> dict[str, dict[str, list[float]]]:
 
 
 def moves(name: str, score: str, strength: float, n_draws: int, seed: int) -> float:
-    """Table 8: fifty random pairs among the best 200 features, with and without the groups' term."""
+    """Return a rate of Table 8: fifty random pairs among the best 200 features, with and without the term of the groups."""
     X, y = load(name)
     scores = scores_of(score, X, y)
     top = np.argsort(-scores, kind="stable")[:200]
@@ -130,7 +130,7 @@ def moves(name: str, score: str, strength: float, n_draws: int, seed: int) -> fl
 
 
 def _part(name: str, options: Any) -> Path:
-    """Where the figures of one set are kept, so that a run goes on where the last one with the same source ended."""
+    """Return the file with the results of one data set; a run continues where the last one with the same source ended."""
     return RESULTS / f"grm_tables-{name}-{options.source}{'-quick' if options.quick else ''}.part.json"
 
 

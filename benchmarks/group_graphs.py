@@ -1,10 +1,10 @@
-"""TPAMI Fig. 3: the groups that each grouping method finds in the synthetic data, beside the true ones.
+"""TPAMI Fig. 3: the groups that each grouping method finds in the synthetic data, and the true ones.
 
-``make_support_affiliated`` in the size of the paper (2,048 x 10,000; 12 support features, 38 true ones). GDM is asked for 12
-support features (C = 10, one a round), the others for as many features as there are true ones, with their defaults. A true
-feature is named by its group: S3 is the support feature of the third, 3a and 3b are affiliated with it; others have their
-numbers. Beside each the success hits as right support / right affiliated / wrong features. Writes a section of
-docs/evidence/paper-comparisons.md and docs/evidence/figures/group-graphs.png.
+``make_support_affiliated`` in the size of the paper (2,048 x 10,000; 12 support features, 38 true ones). GDM selects 12
+support features (C = 10, one per round). The other methods select as many features as there are true ones, with their
+defaults. A true feature is named by its group: S3 is the support feature of the third group, 3a and 3b are affiliated with
+it. Other features are numbered. The success hits are given as right support / right affiliated / wrong features. Writes a
+section of docs/evidence/paper-comparisons.md and docs/evidence/figures/group-graphs.png.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ENTRIES = (
 
 
 def true_names(groups: FeatureGroups) -> dict[int, str]:
-    """S3 for the support feature of the third group, 3a, 3b, … for its affiliated ones."""
+    """Return the names of the true features: S3 for the support feature of the third group, 3a, 3b, … for its others."""
     names = {}
     for number, group in enumerate(groups, start=1):
         names[group.support] = f"S{number}"
@@ -60,7 +60,7 @@ def named(groups: FeatureGroups, names: dict[int, str]) -> FeatureGroups:
 
 
 def draw(panels: dict[str, FeatureGroups], truth: FeatureGroups) -> None:
-    """One panel a method, three in a row, each as large as its names need."""
+    """Draw one panel per method, three per row, each large enough for its names."""
     sizes = [group_graph(groups, max_groups=100).get_size_inches() for groups in panels.values()]
     n_rows = -(-len(panels) // 3)
     widths = [max(size[0] for size in sizes[column::3]) for column in range(3)]

@@ -1,11 +1,11 @@
-"""How time grows with rounds, classes, samples and nonzeros, and the ratios of performance.md that no other script has.
+"""Growth of the time with rounds, classes, samples and nonzeros, and two ratios of the performance goals.
 
-``rounds``: 100 to 1,000 support features, ten a round, on the shape of news20. ``classes``: 100 of the 1.6 million words of 20
-Newsgroups for 2, 5, 10 and 20 classes (the samples of the first classes, so that samples grow as well; the exponent is over
-classes). ``samples`` and ``nonzeros``: the shape of news20 with twice and four times as many. ``elimination``: 20 classes next
-to recursive elimination that drops a tenth each time, on log counts of all words. ``folds``: five folds of ten C next to one
-fit. Times are the best of some runs, taken in turn; an exponent is the slope of log time over log size. Writes
-docs/evidence/growth.md.
+``rounds``: 100 to 1,000 support features, ten per round, on the shape of news20. ``classes``: 100 of the 1.6 million words of
+20 Newsgroups for 2, 5, 10 and 20 classes (the samples of the first classes, so that the number of samples grows as well; the
+exponent is over classes). ``samples`` and ``nonzeros``: the shape of news20 with twice and four times as many.
+``elimination``: 20 classes compared with recursive elimination that drops a tenth per step, on log counts of all words.
+``folds``: five folds of ten C compared with one fit. Times are the best of several runs, measured in turn. An exponent is the
+slope of log time over log size. Writes docs/evidence/growth.md.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PARTS = ("rounds", "classes", "samples", "nonzeros", "elimination", "folds")
 
 
 def timed(functions: list[Callable[[], Any]], options: Any) -> list[float]:
-    """Best seconds of each; the first run of all compiles."""
+    """Return the best time of each function in seconds, after a first run that compiles."""
     functions[0]()
     return [timing.best for timing in measure_in_turn(functions, options.repeats)]
 
 
 def table(what: str, sizes: list[int], seconds: list[float]) -> list[dict[str, Any]]:
-    """A row for each size, with the exponent from the size before."""
+    """Return one row per size, with the exponent from the previous size."""
     rows: list[dict[str, Any]] = []
     for k, (size, took) in enumerate(zip(sizes, seconds, strict=True)):
         slope = np.log(took / seconds[k - 1]) / np.log(size / sizes[k - 1]) if k else None
@@ -74,7 +74,7 @@ def _news20(options: Any, **factors: int) -> tuple[Any, np.ndarray]:
 
 
 def samples(options: Any) -> list[dict[str, Any]]:
-    """With nonzeros in step, as in more texts of the same length."""
+    """Time more samples with nonzeros in proportion, as in more texts of the same length."""
     data = [_news20(options, n_samples=factor, n_values=factor) for factor in (1, 2, 4)]
     return table("samples", [len(y) for _, y in data], timed([fit(X, y, 100, options) for X, y in data], options))
 
@@ -94,11 +94,11 @@ def elimination(options: Any) -> list[dict[str, Any]]:
     if options.quick:
         X = X[:, np.diff(X.tocsc().indptr) >= 500]
     by_rows = sparse.csr_array(X, dtype=np.float64)
-    by_rows.data = np.log1p(by_rows.data)  # raw counts take liblinear far longer
+    by_rows.data = np.log1p(by_rows.data)  # liblinear takes far longer on raw counts
     by_columns = sparse.csc_array(by_rows)
     ours = timed([fit(by_columns, y, 100, options)], options)[0]
-    rival = RFE(LinearSVC(random_state=0), n_features_to_select=100, step=0.1)
-    other = measure_in_turn([lambda: rival.fit(by_rows, y)], 1)[0].best
+    elimination_model = RFE(LinearSVC(random_state=0), n_features_to_select=100, step=0.1)
+    other = measure_in_turn([lambda: elimination_model.fit(by_rows, y)], 1)[0].best
     return _ratio("20 classes, 1.6 M words, 100 features / RFE step 0.1", 0.2, ours, other, "RFE, s")
 
 

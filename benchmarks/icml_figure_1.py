@@ -1,10 +1,10 @@
-"""ICML 2012, Fig. 1: support and affiliated pixels that tell women's faces from men's (ORL).
+"""ICML 2012, Fig. 1: support and affiliated pixels that distinguish women's faces from men's (ORL).
 
-As in the paper, pixels are taken as they are, with a threshold of 0.75; it does not say how many support features it shows.
-The data have no sexes: persons 8, 10, 32 and 35 were taken for the four women by looking at the pictures. Accuracy on the
-faces themselves (the paper's "perfect prediction"), and on people that the fit has not seen: four folds, each with one
-woman and nine men. Whether the affiliated pixels lie together is counted by how many of them touch another one, next to
-as many pixels drawn at random. Writes a section of docs/evidence/paper-comparisons.md and a figure beside it.
+As in the paper, pixels are not standardised and the threshold is 0.75. The paper does not give its number of support features.
+The data do not record sex: persons 8, 10, 32 and 35 were identified as the four women from the pictures. Accuracy is measured
+on the training faces (the paper's "perfect prediction") and on held-out people: four folds, each with one woman and nine men.
+The adjacency of affiliated pixels is the share of them that touch another one, compared with as many random pixels. Writes a
+section of docs/evidence/paper-comparisons.md and its figure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WOMEN = (8, 10, 32, 35)
 THRESHOLD = 0.75
 SIZES = (10, 20, 40, 80)
 DRAWN = 40
-SHOWN = (26, 10)  # persons: a bearded man, a woman
+SHOWN = (26, 10)  # a bearded man and a woman
 
 
 def fit(X: np.ndarray, y: np.ndarray, size: int, **parameters: Any) -> GroupDiscoveryClassifier:
@@ -33,7 +33,7 @@ def fit(X: np.ndarray, y: np.ndarray, size: int, **parameters: Any) -> GroupDisc
 
 
 def unseen_people(X: np.ndarray, y: np.ndarray, person: np.ndarray, size: int, predict_with: str) -> float:
-    """Balanced accuracy on held-out people: one woman and nine men a fold."""
+    """Return the balanced accuracy on held-out people, one woman and nine men per fold."""
     men = np.setdiff1d(person, WOMEN)
     right: dict[int, list[bool]] = {-1: [], 1: []}
     for fold, woman in enumerate(WOMEN):
@@ -45,14 +45,14 @@ def unseen_people(X: np.ndarray, y: np.ndarray, person: np.ndarray, size: int, p
 
 
 def share_touching(pixels: np.ndarray) -> float:
-    """Share of pixels with another one of them above, below, to the left or to the right."""
+    """Return the share of pixels with another one of them above, below, to the left or to the right."""
     if not len(pixels):
         return float("nan")
     image = np.zeros((SIDE + 2, SIDE + 2), dtype=bool)
-    rows, columns = 1 + pixels % SIDE, 1 + pixels // SIDE  # down the columns
+    rows, columns = 1 + pixels % SIDE, 1 + pixels // SIDE  # pixels are stored by columns
     image[rows, columns] = True
-    beside = image[rows - 1, columns] | image[rows + 1, columns] | image[rows, columns - 1] | image[rows, columns + 1]
-    return float(beside.mean())
+    touching = image[rows - 1, columns] | image[rows + 1, columns] | image[rows, columns - 1] | image[rows, columns + 1]
+    return float(touching.mean())
 
 
 def row(X: np.ndarray, y: np.ndarray, person: np.ndarray, size: int, seed: int) -> dict[str, Any]:
@@ -73,14 +73,14 @@ def row(X: np.ndarray, y: np.ndarray, person: np.ndarray, size: int, seed: int) 
 
 
 def draw(X: np.ndarray, person: np.ndarray, model: GroupDiscoveryClassifier) -> None:
-    """Faces, the same with support pixels white, and with affiliated pixels white."""
+    """Draw faces, the same faces with white support pixels, and with white affiliated pixels."""
     affiliated = np.setdiff1d(model.groups_.members, model.support_features_)
     figure = new_figure(6.3, 4.4)
     titles = ("face", f"{len(model.support_features_)} support pixels", f"{len(affiliated)} affiliated pixels")
-    for line, who in enumerate(SHOWN):
-        face = X[np.flatnonzero(person == who)[0]]
+    for line, shown_person in enumerate(SHOWN):
+        face = X[np.flatnonzero(person == shown_person)[0]]
         for place, (title, pixels) in enumerate(zip(titles, ([], model.support_features_, affiliated), strict=True)):
-            # Half as bright, so that white stands out on a pale face.
+            # Half the brightness, so that white stands out.
             image = face.astype(np.float64) if not len(pixels) else 0.5 * face
             image[np.asarray(pixels, dtype=np.int64)] = 255.0
             ax = figure.add_subplot(2, 3, 3 * line + place + 1)

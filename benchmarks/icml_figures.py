@@ -1,9 +1,8 @@
-"""ICML 2012, Figs 2 to 6: accuracy, time and redundancy against the number of features; the pixels that methods choose.
+"""ICML 2012, Figs 2 to 6: accuracy, time and redundancy by number of features, and the selected pixels.
 
-The synthetic data (2,048 samples to learn from and as many to test, 10,000 features, 200 groups of which 30 have correlated
-features), MNIST 3 against 8, and USPS 0 against 1. "MethodA" is FGM on the synthetic data without the true redundant
-features, which were removed by hand. Selections are judged by a linear SVM. Writes sections of
-docs/evidence/paper-comparisons.md and docs/evidence/figures.
+The synthetic data (2,048 training and 2,048 test samples, 10,000 features, 200 groups of which 30 have correlated features),
+MNIST 3 against 8, and USPS 0 against 1. "MethodA" is FGM on the synthetic data without the true redundant features. Selected
+features are tested with a linear SVM. Writes sections of docs/evidence/paper-comparisons.md and docs/evidence/figures.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from coterie.plots import pixel_map
 from coterie.plots.canvas import new_figure
 
 THRESHOLD = 0.75  # the paper's 1 - τ
-A_ROUND = 10  # features a round, as in the papers
+FEATURES_PER_ROUND = 10  # as in the papers
 SIZES = (10, 25, 50, 100, 150, 200)
 SHOWN = (10, 50, 100, 200)
 LIMIT = 150.0
 
 
 class MethodA(BaseEstimator):
-    """FGM on the features that are left when the true redundant ones are removed by hand."""
+    """FGM on the features without the true redundant ones."""
 
     def __init__(self, left=None, n_features_to_select=10):
         self.left = left
@@ -41,7 +40,7 @@ class MethodA(BaseEstimator):
     def fit(self, X, y):
         self.model_ = (
             selector_named("fgm")
-            .set_params(n_features_per_round=A_ROUND, standardize=False)
+            .set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False)
             .set_params(n_features_to_select=self.n_features_to_select)
         )
         self.model_.fit(X[:, self.left], y)
@@ -55,11 +54,11 @@ class MethodA(BaseEstimator):
 
 def methods() -> dict[str, Any]:
     return {
-        "GDM": GroupDiscoveryClassifier(threshold=THRESHOLD, standardize=False, n_features_per_round=A_ROUND),
+        "GDM": GroupDiscoveryClassifier(threshold=THRESHOLD, standardize=False, n_features_per_round=FEATURES_PER_ROUND),
         "GDM with affiliated": GroupDiscoveryClassifier(
-            threshold=THRESHOLD, standardize=False, n_features_per_round=A_ROUND, keep="groups"
+            threshold=THRESHOLD, standardize=False, n_features_per_round=FEATURES_PER_ROUND, keep="groups"
         ),
-        "FGM": selector_named("fgm").set_params(n_features_per_round=A_ROUND, standardize=False),
+        "FGM": selector_named("fgm").set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
         "L1-SVM": selector_named("l1-svm"),
         "SVM-RFE": selector_named("svm-rfe"),
         "RCFS": selector_named("rcfs"),
@@ -101,7 +100,7 @@ WORDS = {
 
 
 def draw_pixels(name: str, side: int, n_features: int, seed: int) -> str:
-    """Fig. 6: the pixels of each method, and the affiliated ones of GDM."""
+    """Draw Fig. 6: the selected pixels of each method, and the affiliated ones of GDM."""
     X, y, folds, contenders = DATA[name](False, seed)
     train = folds[0][0]
     shown = ("GDM", "FGM", "L1-SVM", "SVM-RFE", "mRMR", "RCFS")
@@ -125,7 +124,7 @@ def main() -> None:
     for name in [options.only] if options.only else list(DATA):
         X, y, folds, contenders = DATA[name](options.quick, options.seed)
         limit = 20.0 if options.quick else LIMIT
-        # MethodA is not one of ours to be warmed up: its first time would be that of the loading.
+        # MethodA is not warmed up, so its first time would include the loading of libraries.
         found = run(contenders, ["ReliefF"], X, y, folds, sizes, limit, untimed=["MethodA"])
         print(found)
         write_results(f"icml_{name}", options, rows=found.table.to_dict("records"))

@@ -1,8 +1,8 @@
-"""LIBSVM text: our parser next to scikit-learn's in one run, then a text of some gigabytes to a store in bounded memory.
+"""LIBSVM text: our parser and scikit-learn's in one run, then a text of some gigabytes converted to a store.
 
-The text has power-law indices and values of 6 digits. The large one repeats the lines of a small one in other orders.
-Converting and fitting run in processes of their own, whose peak memory is split into what is theirs and what is the page
-cache's (mapped files, which the system takes back when it needs to).
+The text has power-law indices and values of 6 digits. The large file repeats the lines of a small one in other orders.
+Conversion and fit run in their own processes. Their peak memory is split into private memory and mapped files, which are part
+of the page cache and can be reclaimed by the system.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ print(json.dumps({"seconds": time.perf_counter() - began, **peaks}))
 
 
 def make_lines(n_bytes: int, seed: int) -> list[bytes]:
-    """Random lines of so many bytes in all."""
+    """Return random lines of ``n_bytes`` bytes in total."""
     rng = np.random.default_rng(seed)
     lines, size = [], 0
     while size < n_bytes:
@@ -59,7 +59,7 @@ def make_lines(n_bytes: int, seed: int) -> list[bytes]:
 
 
 def write_text(path: Path, lines: list[bytes], n_bytes: int, seed: int) -> None:
-    """The lines again and again, in other orders, up to so many bytes."""
+    """Write the lines repeatedly, in other orders, up to ``n_bytes`` bytes."""
     rng = np.random.default_rng(seed)
     written = 0
     with open(path, "wb") as file:
@@ -68,12 +68,12 @@ def write_text(path: Path, lines: list[bytes], n_bytes: int, seed: int) -> None:
 
 
 def parse_only(path: Path) -> int:
-    """Our parser as far as rows (CSR), which is what scikit-learn makes."""
-    return sum(len(block.columns) for block in LibsvmReader(path).blocks(1 << 24))  # type: ignore[union-attr]  # rows are what it reads
+    """Parse to rows (CSR), the output of scikit-learn's parser."""
+    return sum(len(block.columns) for block in LibsvmReader(path).blocks(1 << 24))  # type: ignore[union-attr]  # blocks of rows
 
 
 def in_a_process(code: str) -> dict[str, Any]:
-    """Run code in a fresh process; its seconds and peaks of memory."""
+    """Run code in a fresh process, and return its time and peak memory."""
     run = subprocess.run([sys.executable, "-c", WATCHED, code], check=True, capture_output=True, text=True)
     return json.loads(run.stdout.splitlines()[-1])
 
@@ -97,13 +97,13 @@ def main() -> None:
 
 
 def compare_readers(path: Path, repeats: int) -> list[dict[str, Any]]:
-    """Seconds, megabytes a second and the ratio, taking turns."""
+    """Return seconds, megabytes per second and the ratio, measured in turn."""
     contenders = {
         "ours, to rows (as scikit-learn)": partial(parse_only, path),
         "ours, to features (open_features)": partial(open_features, path),
         "scikit-learn": partial(load_svmlight_file, str(path)),
     }
-    parse_only(path), open_features(path)  # compiles
+    parse_only(path), open_features(path)  # compile
     timings = measure_in_turn(list(contenders.values()), repeats)
     theirs = timings[-1]
     ours, (X, y) = timings[1].result, theirs.result
@@ -116,7 +116,7 @@ def compare_readers(path: Path, repeats: int) -> list[dict[str, Any]]:
             "MB/s": megabytes / timing.best,
             "times scikit-learn": theirs.best / timing.best,
             "goal": "" if name == "scikit-learn" else f">= {GOAL:g}: {verdict(theirs.best / timing.best >= GOAL)}",
-            "others' cores": timing.others,
+            "cores of other processes": timing.other_cores,
             "equal": "" if name == "scikit-learn" else str(same),
         }
         for name, timing in zip(contenders, timings, strict=True)
@@ -124,7 +124,7 @@ def compare_readers(path: Path, repeats: int) -> list[dict[str, Any]]:
 
 
 def convert_and_fit(text: Path, store: Path) -> dict[str, Any]:
-    """Time and peak memory of both, next to the size of the data."""
+    """Return time and peak memory of conversion and fit, and the size of the data."""
     facts: dict[str, Any] = {"text, GB": text.stat().st_size / 1e9}
     jobs = {
         "convert": f"coterie.data.convert({str(text)!r}, {str(store)!r})",

@@ -1,10 +1,11 @@
-"""Marker genes: Coterie beside scanpy's ``rank_genes_groups``, same number of genes, chosen in the training part of each fold.
+"""Marker genes: Coterie and scanpy's ``rank_genes_groups`` with the same number of genes, selected in the training folds.
 
-Needs scanpy, which no extra installs. All methods use the same log counts. The first genes of each cell type are compared
-with known markers, and a linear SVM on the same number of genes in all predicts the types of held-out cells. Coterie: C,
-scale and the number of support genes by cross-validation inside the training part; genes per type of that model in the order
-of ``coterie.report.annotate``; genes in all from a path with the same settings. scanpy: the first genes of each type in turn,
-until there are as many different ones. Writes the tables of docs/evidence/marker-genes-evidence.md.
+Requires scanpy, which is not part of any extra. All methods use the same log counts. The first genes of each cell type are
+compared with known markers, and a linear SVM on the same total number of genes predicts the types of held-out cells. Coterie
+chooses C, scale and the number of support genes by cross-validation inside the training part. Its genes per type are those of
+this model in the order of ``coterie.report.annotate``; its gene sets are from a path with the same settings. The gene sets of
+scanpy are the first genes of each type in turn, without repeats. Writes the tables of
+docs/evidence/marker-genes-evidence.md.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PAGE = DOCS / "marker-genes-evidence.md"
 def rankings(
     adata: Any, size: int, threads: int
 ) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]], dict[str, float]]:
-    """Genes by kind for each method, genes in all in order for each method, and processor seconds."""
+    """Return for each method the genes by cell type, the ordered genes of all types, and processor seconds."""
     import scanpy as sc
 
     by_kind: dict[str, dict[str, list[str]]] = {}
@@ -63,7 +64,7 @@ def rankings(
 
 
 def _lists(adata: Any, key: str) -> dict[str, list[str]]:
-    """The genes of each kind with a positive score, the best first."""
+    """Return the genes of each type with a positive score, best first."""
     found = adata.uns[key]
     return {
         kind: [str(gene) for gene, score in zip(found["names"][kind], found["scores"][kind], strict=True) if score > 0]
@@ -72,16 +73,16 @@ def _lists(adata: Any, key: str) -> dict[str, list[str]]:
 
 
 def _in_turn(lists: dict[str, list[str]]) -> list[str]:
-    """The first genes of all kinds, then the second ones, and so on, each once."""
+    """Return the first genes of all types, then the second ones, and so on, without repeats."""
     return list(dict.fromkeys(gene for genes in zip_longest(*lists.values()) for gene in genes if gene is not None))
 
 
 def accuracy(adata: Any, train: np.ndarray, test: np.ndarray, genes: list[str]) -> float:
-    """Share of held-out cells that a linear SVM on some genes names rightly."""
+    """Return the accuracy of a linear SVM on some genes on held-out cells."""
     values, kind = adata[:, genes].X, np.asarray(adata.obs["kind"])
     scaler = MaxAbsScaler().fit(values[train])
-    machine = LinearSVC(C=1.0, max_iter=5000, random_state=0).fit(scaler.transform(values[train]), kind[train])
-    return float(machine.score(scaler.transform(values[test]), kind[test]))
+    svm = LinearSVC(C=1.0, max_iter=5000, random_state=0).fit(scaler.transform(values[train]), kind[train])
+    return float(svm.score(scaler.transform(values[test]), kind[test]))
 
 
 def measure(cells: Cells, seed: int, threads: int, n_folds: int) -> dict[str, list[dict[str, Any]]]:
@@ -159,7 +160,7 @@ def missing_rows(cells: Cells) -> list[dict[str, Any]]:
 
 
 def sets_table(rows: list[dict[str, Any]]) -> str:
-    """The table of gene sets for the page, accuracy with its standard error."""
+    """Return the table of gene sets for the page, with the standard error of the accuracy."""
     known = [name for name in rows[0] if name.startswith("known")]
     return markdown_table(
         [
@@ -177,7 +178,7 @@ def sets_table(rows: list[dict[str, Any]]) -> str:
 
 
 def found_table(rows: list[dict[str, Any]]) -> str:
-    """The table of known markers for the page: those among the first 3 / the first 10 genes in one cell."""
+    """Return the table of known markers for the page: those among the first 3 / the first 10 genes in one cell."""
     facts = ("list", "first", "kind", "known")
     merged: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
@@ -199,8 +200,8 @@ def main() -> None:
                 continue
             cells = blood() if name == "blood" else simulated(options.seed, *((300, 200) if options.quick else ()))
             found = measure(cells, options.seed, options.threads, 2 if options.quick else 5)
-            print_table(f"{name}: as many genes in all, chosen in the training part", found["sets"])
-            print_table(f"{name}: known markers among the first genes of each kind", found["found"])
+            print_table(f"{name}: same total number of genes, selected in the training part", found["sets"])
+            print_table(f"{name}: known markers among the first genes of each type", found["found"])
             results[name] = found
             if not options.quick:
                 replace_section(PAGE, f"{name} sets", f"{caption()}\n\n{sets_table(found['sets'])}")

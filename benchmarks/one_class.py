@@ -1,17 +1,17 @@
-"""One-class discovery next to LIBSVM's one-class SVM, as in TPAMI Table 4.
+"""One-class discovery compared with LIBSVM's one-class SVM, as in TPAMI Table 4.
 
-Trained on one class, tested on held-out samples of both. The best of a grid on both sides, chosen by the test accuracy as in
-the paper: optimistic for both. The rival's grid is nu from 0.2 to 0.8; nu is about the share of training samples that are
-rejected, so ours is C in steps of a quarter of a decade as far as it rejects a share in the same range, with three settings
-of the rest:
+Trained on one class, tested on held-out samples of both. Both methods use the best of a grid by test accuracy, as in the
+paper, which is optimistic for both. The grid of LIBSVM is nu from 0.2 to 0.8. nu is about the share of rejected training
+samples, so our grid is C in steps of a quarter of a decade, limited to models that reject a share in the same range, with
+three settings of the other parameters:
 
 - *paper*: 2, 5 or 10 features per round, prediction with support features;
 - *more features*: 20, 50 or 200 per round, prediction with support features or whole groups;
 - *wide groups*: 50 per round, prediction with groups of all features with a correlation of 0.1 or 0.05 to a support feature.
 
-The last two with and without standardised features. The rival gets the same choice: the columns as they are (Table 4), and
-divided by their standard deviations. nu is chosen with a Gram matrix made by SciPy, which is how to use LIBSVM on wide data
-if one knows; then LIBSVM is timed with its own linear kernel (and a cache of 1 GB, which holds the whole matrix).
+The last two are run with and without standardised features. LIBSVM has the same choice: raw columns (Table 4), and columns
+divided by their standard deviations. nu is chosen with a Gram matrix computed by SciPy, which is faster on wide data. Then
+LIBSVM is timed with its own linear kernel (and a cache of 1 GB, which holds the whole matrix).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from coterie import GroupDiscoveryOneClass
 NU = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 REJECTED = (0.15, 0.85)
 STEP = 10**0.25
-MOST = 9  # steps upwards, and downwards
+MAX_STEPS = 9  # upwards and downwards
 
 PAPER = [{"n_features_per_round": k} for k in (2, 5, 10)]
 MORE = [
@@ -66,7 +66,7 @@ class Task(NamedTuple):
 
 
 def prepared(name: str, quick: bool = False) -> list[tuple[str, Any, np.ndarray]]:
-    """The data as they are used: description, rows, labels."""
+    """Return the prepared data: description, rows, labels."""
     X, y = load(name)
     if quick:
         X = X[:, :5000]
@@ -97,10 +97,10 @@ def typical_c(rows: Any) -> float:
 def models(
     task: Task, settings: dict[str, Any], start: float, options: Any
 ) -> Iterator[tuple[bool, float, GroupDiscoveryOneClass]]:
-    """Models, upwards and downwards from a C in the middle: whether they reject a share as nu allows, and their accuracy."""
+    """Yield models upwards and downwards from ``start``: whether the rejected share is in the range of nu, and accuracy."""
     affiliates = "complete" if settings.get("predict_with") == "groups" else "ranked"
     for step in (STEP, 1 / STEP):
-        for power in range(0 if step > 1 else 1, 6 if options.quick else MOST):
+        for power in range(0 if step > 1 else 1, 6 if options.quick else MAX_STEPS):
             c = start * step**power
             model = GroupDiscoveryOneClass(
                 C=c, affiliates=affiliates, reuse_features=False, n_jobs=options.threads, **settings
@@ -112,7 +112,7 @@ def models(
 
 
 def best_model(task: Task, grid: list[dict[str, Any]], starts: dict[bool, float], options: Any) -> GroupDiscoveryOneClass:
-    """The most accurate of those that reject a comparable share (of all, where there is none)."""
+    """Return the most accurate model of those with a rejected share in the range of nu (of all, if there is none)."""
     candidates = (
         entry for settings in grid for entry in models(task, settings, starts[settings.get("standardize", False)], options)
     )
@@ -120,7 +120,7 @@ def best_model(task: Task, grid: list[dict[str, Any]], starts: dict[bool, float]
 
 
 def best_nu(task: Task, rows: Any, test: Any, options: Any) -> tuple[float, float, float]:
-    """LIBSVM's best accuracy, its nu, and the seconds with a Gram matrix made by SciPy or NumPy."""
+    """Return LIBSVM's best accuracy, its nu, and the seconds with a Gram matrix computed by SciPy or NumPy."""
 
     def gram(left: Any) -> np.ndarray:
         products = left @ rows.T
@@ -139,8 +139,8 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, options: Any) ->
     task = make_task(X, y, label, options)
     scaler = StandardScaler(with_mean=False).fit(task.rows)
     scaled = scaler.transform(task.rows)
-    rival, nu, with_gram = best_nu(task, task.rows, task.test, options)
-    rival_scaled, nu_scaled, _ = best_nu(task, scaled, scaler.transform(task.test), options)
+    ocsvm, nu, with_gram = best_nu(task, task.rows, task.test, options)
+    ocsvm_scaled, nu_scaled, _ = best_nu(task, scaled, scaler.transform(task.test), options)
     own_kernel = measure(lambda: OneClassSVM(kernel="linear", nu=nu, cache_size=1000).fit(task.rows), 1)
     check = task.accuracy(own_kernel.result.predict(task.test))
     result: dict[str, Any] = {
@@ -152,7 +152,7 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, options: Any) ->
         "nu": nu,
         "s": own_kernel.best,
         "s with Gram matrix": with_gram,
-        "OCSVM, columns / sd": rival_scaled,
+        "OCSVM, columns / sd": ocsvm_scaled,
         "its nu": nu_scaled,
     }
     starts = {False: typical_c(task.rows), True: typical_c(scaled)}
@@ -172,11 +172,11 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, options: Any) ->
             f"{grid}: s": timing.best,
             f"{grid}: times faster": f"{own_kernel.best / timing.best:.1f} ({with_gram / timing.best:.1f})",
         }
-    return result | {"at least OCSVM": "yes" if best >= max(rival, check) else "no"}
+    return result | {"at least OCSVM": "yes" if best >= max(ocsvm, check) else "no"}
 
 
 def all_tasks(options: Any) -> Iterator[tuple[str, str, Any, np.ndarray, Any]]:
-    """Data set, how it was prepared, rows, labels and the class to learn, for each of the eight tasks."""
+    """Yield data set, preparation, rows, labels and the class to learn, for each of the eight tasks."""
     for name in ("mnist_3v8", "20news_bigrams"):
         for how, X, y in prepared(name, options.quick):
             for label in np.unique(y):
@@ -190,15 +190,15 @@ def main() -> None:
         warnings.simplefilter("ignore")
         for task in all_tasks(options):
             rows.append(row(*task, options))
-            print_table("One class: the newest row", rows[-1:])
-            if not options.quick:  # the text takes long: what is done is kept
+            print_table("One class: latest row", rows[-1:])
+            if not options.quick:  # the text takes long, so finished rows are saved
                 write_docs(rows)
     print_table("One class", rows)
     write_results("one_class", options, rows=rows)
 
 
 def write_docs(rows: list[dict[str, Any]]) -> None:
-    """Write two tables: accuracies, and speed next to LIBSVM."""
+    """Write two tables: accuracies, and speed relative to LIBSVM."""
     data = ["data", "prepared as", "class"]
     grids = ["paper", "more features", "wide groups"]
     accuracies = [*data, "OCSVM", "OCSVM, columns / sd", *grids, "at least OCSVM"]

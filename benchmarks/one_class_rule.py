@@ -1,9 +1,9 @@
-"""One class by one rule, without a look at the other class: the share of training samples to reject, and nothing else.
+"""One class by a fixed rule that does not use the other class: only the share of rejected training samples is given.
 
 The eight tasks of ``one_class.py``. Coterie has one setting for dense data (50 features per round) and one for sparse data (50
-features, whole groups, threshold 0.05, standardised) and searches the C that rejects the share by bisection, on the training
-samples alone. LIBSVM's linear one-class SVM is given the same share as its nu, on the data as they are and on standardised
-columns. Accuracy on held-out samples of both classes; nothing is chosen by it. Writes a table of
+features, whole groups, threshold 0.05, standardised). The C that rejects the share is found by bisection on the training
+samples. LIBSVM's linear one-class SVM has the same share as its nu, on raw and on standardised columns. The accuracy is
+measured on held-out samples of both classes and is not used for any choice. Writes a table of
 docs/evidence/one-class-evidence.md.
 """
 
@@ -24,12 +24,12 @@ from sklearn.svm import OneClassSVM
 from coterie import GroupDiscoveryOneClass
 
 SHARES = (0.3, 0.5)
-NEAR = 0.01  # a share that is as near as this is good enough
-MOST = 14
+TOLERANCE = 0.01  # of the rejected share
+MAX_STEPS = 14
 
 
 def settings(X: Any) -> dict[str, Any]:
-    """Where to start, by the kind of data."""
+    """Return the settings for dense or sparse data."""
     if not sparse.issparse(X):
         return {"n_features_per_round": 50}
     return {
@@ -42,15 +42,15 @@ def settings(X: Any) -> dict[str, Any]:
 
 
 def by_share(task: Task, share: float, start: float, options: Any) -> GroupDiscoveryOneClass:
-    """The model whose C rejects nearly this share of the training samples."""
+    """Return the model whose C rejects nearly this share of the training samples."""
     low, high, at = -np.inf, np.inf, np.log10(start)
     best: tuple[float, GroupDiscoveryOneClass] | None = None
-    for _ in range(6 if options.quick else MOST):
+    for _ in range(6 if options.quick else MAX_STEPS):
         model = GroupDiscoveryOneClass(C=10**at, n_jobs=options.threads, **settings(task.columns)).fit(task.columns)
         rejected = float((model.predict(task.columns) == -1).mean())
         if best is None or abs(rejected - share) < best[0]:
             best = abs(rejected - share), model
-        if best[0] <= NEAR:
+        if best[0] <= TOLERANCE:
             break
         low, high = (at, high) if rejected > share else (low, at)
         at = (low + high) / 2 if np.isfinite(low + high) else at + (0.5 if rejected > share else -0.5)
@@ -58,8 +58,8 @@ def by_share(task: Task, share: float, start: float, options: Any) -> GroupDisco
     return best[1]
 
 
-def rival(task: Task, scale: bool, share: float) -> float:
-    """Accuracy of LIBSVM's one-class SVM with nu of this share; the products are made by SciPy or NumPy, which is faster."""
+def ocsvm_accuracy(task: Task, scale: bool, share: float) -> float:
+    """Return the accuracy of LIBSVM's one-class SVM with nu of this share; SciPy or NumPy computes the products faster."""
     rows, test = task.rows, task.test
     if scale:
         scaler = StandardScaler(with_mean=False).fit(rows)
@@ -75,7 +75,11 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, share: float, op
     scaled = settings(X).get("standardize", False)
     rows = StandardScaler(with_mean=False).fit_transform(task.rows) if scaled else task.rows
     model = by_share(task, share, typical_c(rows), options)
-    ours, plain, standardised = task.accuracy(model.predict(task.test)), rival(task, False, share), rival(task, True, share)
+    ours, plain, standardised = (
+        task.accuracy(model.predict(task.test)),
+        ocsvm_accuracy(task, False, share),
+        ocsvm_accuracy(task, True, share),
+    )
     return {
         "data": name,
         "prepared as": how,
@@ -91,7 +95,7 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, share: float, op
 
 
 def by_task(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row per task with the accuracies at each share beside each other."""
+    """Return one row per task with the accuracies at each share."""
     tasks: dict[tuple[str, ...], dict[str, Any]] = {}
     for one in rows:
         task = {name: one[name] for name in ("data", "prepared as", "class", "features")}
@@ -108,8 +112,8 @@ def main() -> None:
         warnings.simplefilter("ignore")
         for task in all_tasks(options):
             rows += [row(*task, share, options) for share in SHARES]
-            print_table("One class by one rule: the newest rows", rows[-len(SHARES) :])
-    print_table("One class by one rule", rows)
+            print_table("One class by a fixed rule: latest rows", rows[-len(SHARES) :])
+    print_table("One class by a fixed rule", rows)
     if not options.quick:
         replace_section(DOCS / "one-class-evidence.md", "one class, one rule", markdown_table(by_task(rows)))
     write_results("one_class_rule", options, rows=rows)

@@ -1,6 +1,7 @@
-"""One class on outer folds: group discovery validated by known outliers, not validated, and one-class SVMs with a chosen nu.
+"""One class on outer folds: group discovery with and without validation by known outliers, and one-class SVMs with tuned nu.
 
-Three stratified, shuffled folds; every choice is made inside the training part, by five folds. A line for each set and method.
+Three stratified, shuffled outer folds; every choice is made inside the training part, by five folds. Prints one line per
+data set and method.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Fit = Callable[[np.ndarray, np.ndarray], Any]
 
 
 def data_sets() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name, features, and 1 for normal samples or -1 for outliers."""
+    """Yield name, features and labels: 1 for normal samples, -1 for outliers."""
     digits, digit = load_digits(return_X_y=True)
     for number in (3, 8):
         others = np.random.default_rng(0).permutation(np.flatnonzero(digit != number))[:450]
@@ -43,7 +44,7 @@ def data_sets() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def _rare_words() -> tuple[np.ndarray, np.ndarray]:
-    """500 binary features, of which 15 are twice as frequent in 600 normal samples as in 200 outliers."""
+    """Return 500 binary features, of which 15 are twice as frequent in 600 normal samples as in 200 outliers."""
     rng = np.random.default_rng(0)
     normal = rng.uniform(0.01, 0.1, 500)
     outside = normal.copy()
@@ -53,12 +54,12 @@ def _rare_words() -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(**parameters: Any) -> Fit:
-    """Validated group discovery."""
+    """Return a fit of validated group discovery."""
     return lambda X, y: GroupDiscoveryOneClassCV(random_state=0, **parameters).fit(X, y)
 
 
-def machine(kernel: str, score: str) -> Fit:
-    """A one-class SVM with nu, and features standardised or not, by the mean score of five folds."""
+def one_class_svm(kernel: str, score: str) -> Fit:
+    """Return a fit of a one-class SVM with nu and standardisation chosen by the mean score of five folds."""
 
     def fitted(X: np.ndarray, y: np.ndarray, standardize: bool, nu: float) -> Any:
         scaler = [StandardScaler(with_mean=kernel != "linear")] if standardize else []
@@ -77,7 +78,7 @@ def machine(kernel: str, score: str) -> Fit:
 
 
 def scores(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Of the order of the samples, and of the labels."""
+    """Return scores of the ranking of the samples and of the predicted labels."""
     return {
         "roc_auc": float(roc_auc_score(y, model.decision_function(X))),
         "balanced_accuracy": float(balanced_accuracy_score(y, model.predict(X))),
@@ -93,7 +94,7 @@ METHODS: dict[str, Fit] = {
     "Coterie, plain": lambda X, y: GroupDiscoveryOneClass().fit(X[y == 1]),
     "Coterie, plain, 100 features": lambda X, y: GroupDiscoveryOneClass(min(100, X.shape[1])).fit(X[y == 1]),
     **{
-        f"one-class SVM, {kernel}, nu by {score}": machine(kernel, score)
+        f"one-class SVM, {kernel}, nu by {score}": one_class_svm(kernel, score)
         for kernel in ("linear", "rbf")
         for score in ("balanced_accuracy", "roc_auc")
     },
@@ -101,7 +102,7 @@ METHODS: dict[str, Fit] = {
 
 
 def main() -> None:
-    """Run all methods on all sets."""
+    """Run all methods on all data sets."""
     warnings.simplefilter("ignore")
     for name, X, y in data_sets():
         for method, fit in METHODS.items():

@@ -1,4 +1,4 @@
-"""Groups of SNPs beside the clumps of PLINK 1.9 (--linear, --logistic, --clump): loci found by each, and reasons for the rest.
+"""Groups of SNPs compared with the clumps of PLINK 1.9 (--linear, --logistic, --clump): loci found, and reasons for misses.
 
 Real genotypes (1000 Genomes, Europeans, 54,051 SNPs) with two simulated traits and covariates, and simulated genotypes with
 known causal SNPs: a quantitative trait with fifteen causal SNPs, cases and controls with as many, and two populations that
@@ -29,11 +29,11 @@ from coterie.plots import manhattan
 PAGE = DOCS / "plink-clump-evidence.md"
 P1, P2, R2, KB = 1e-5, 0.01, 0.5, 250
 COVARIATES = ("QCOV1", "QCOV2", "CAT_COV")
-SURE = 0.5
+MIN_CONFIDENCE = 0.5
 
 
 class Clump(NamedTuple):
-    """A locus: its first SNP, the p-value of that, and all its SNPs."""
+    """A locus: its lead SNP, the p-value of the lead SNP, and all SNPs."""
 
     lead: str
     p_value: float
@@ -41,7 +41,7 @@ class Clump(NamedTuple):
 
 
 def plink(folder: Path, *options: Any) -> None:
-    """Run PLINK quietly."""
+    """Run PLINK without output."""
     command = ["plink1.9", *map(str, options), "--allow-no-sex", "--keep-allele-order", "--out", str(folder / "plink")]
     subprocess.run(command, check=True, capture_output=True)
 
@@ -49,11 +49,11 @@ def plink(folder: Path, *options: Any) -> None:
 def plink_association(
     folder: Path, bed: Path, pheno: Path, covar: Path | None, binary: bool
 ) -> dict[str, tuple[float, float]]:
-    """Effect and p-value of each SNP by PLINK, and the file that --clump reads."""
+    """Return effect and p-value of each SNP by PLINK, and write the file that --clump reads."""
     kind = "logistic" if binary else "linear"
-    beside = () if covar is None else ("--covar", covar)
+    covariates = () if covar is None else ("--covar", covar)
     coding = ("beta",) if binary else ()
-    plink(folder, "--bfile", bed.with_suffix(""), "--pheno", pheno, *beside, f"--{kind}", *coding, "hide-covar")
+    plink(folder, "--bfile", bed.with_suffix(""), "--pheno", pheno, *covariates, f"--{kind}", *coding, "hide-covar")
     table = (folder / f"plink.assoc.{kind}").read_text().splitlines()
     header = table[0].split()
     snp, beta, p = (header.index(name) for name in ("SNP", "BETA", "P"))
@@ -62,14 +62,14 @@ def plink_association(
 
 
 def plink_clumps(folder: Path, bed: Path, binary: bool, p1: float) -> list[Clump]:
-    """The clumps of what :func:`plink_association` has left, with all SNPs in them."""
+    """Return the clumps of the results of :func:`plink_association`, with all their SNPs."""
     file = folder / f"plink.assoc.{'logistic' if binary else 'linear'}"
     plink(
         folder, "--bfile", bed.with_suffix(""), "--clump", file, "--clump-p1", p1, "--clump-p2", 1, "--clump-r2", R2,
         "--clump-kb", KB,
     )  # fmt: skip
     written = folder / "plink.clumped"
-    if not written.exists():  # none is significant
+    if not written.exists():  # no SNP is significant
         return []
     lines = [line.split() for line in written.read_text().splitlines() if line.strip()]
     written.unlink()
@@ -83,25 +83,25 @@ def plink_clumps(folder: Path, bed: Path, binary: bool, p1: float) -> list[Clump
     ]
 
 
-def discover(data: Dataset, binary: bool, most: int, seed: int) -> Any:
-    """The model that ``coterie discover`` would fit, with the confidences of its groups."""
+def discover(data: Dataset, binary: bool, max_features: int, seed: int) -> Any:
+    """Fit the model of ``coterie discover``, with the confidences of its groups."""
     kind = GroupDiscoveryClassifierCV if binary else GroupDiscoveryRegressorCV
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = kind(most, Cs=5, rule="one_se", nested=True, random_state=seed, n_jobs=1).fit(data)
+        model = kind(max_features, Cs=5, rule="one_se", nested=True, random_state=seed, n_jobs=1).fit(data)
         group_confidence(model, data, n_pairs=25, n_permutations=5, random_state=seed, n_jobs=1).attach_to(model)
     return model
 
 
-def real(options: Any, folder: Path, trait: str, seed: int) -> dict[str, Any]:
-    """Both tools on a trait of the real genotypes."""
+def compare_real(options: Any, folder: Path, trait: str, seed: int) -> dict[str, Any]:
+    """Run both tools on a trait of the real genotypes."""
     home = data_path("plink_eur")
     bed = home / "EUR_subset.bed"
     table = home / f"EUR_subset.{trait}.covars"
     data = open_features(bed, phenotype=table, label="PHENO", covariates=table, covariate_names=",".join(COVARIATES))
     lines = [line.split() for line in table.read_text().splitlines()]
     covar = folder / "covar.txt"
-    # Categories as numbers, which PLINK 1.9 wants.
+    # PLINK 1.9 requires numeric categories.
     codes = {"A": "0", "B": "1"}
     covar.write_text("\n".join(" ".join([*row[:2], row[3], row[4], codes.get(row[5], row[5])]) for row in lines) + "\n")
     theirs = plink_association(folder, bed, table, covar, False)
@@ -119,8 +119,8 @@ def real(options: Any, folder: Path, trait: str, seed: int) -> dict[str, Any]:
     model = discover(data, False, 20 if options.quick else 40, seed)
     groups = ours.attach(model.groups_)
     supports = [int(j) for j in groups.support]
-    beside = np.hstack([data.covariates.values, np.asarray(data.source.columns(groups.support), dtype=float)])  # type: ignore[union-attr]
-    given = association(data.source, data.y, covariates=beside)
+    adjusted = np.hstack([data.covariates.values, np.asarray(data.source.columns(groups.support), dtype=float)])  # type: ignore[union-attr]
+    given = association(data.source, data.y, covariates=adjusted)
     names = {name for group in groups for name in group.labels}
     rows = []
     for clump in clumps:
@@ -167,7 +167,7 @@ def real(options: Any, folder: Path, trait: str, seed: int) -> dict[str, Any]:
 
 
 def _complete(bed: Path, data: Dataset) -> np.ndarray:
-    """Which SNPs have no missing genotype: of the others PLINK leaves samples out, which here are imputed."""
+    """Return a mask of the SNPs without missing genotypes; PLINK drops samples of the others, Coterie imputes them."""
     from bed_reader import open_bed
 
     with open_bed(bed) as file:
@@ -180,7 +180,7 @@ def _r(data: Dataset, a: int, b: int) -> float:
 
 
 class Simulated(NamedTuple):
-    """Genotypes with what was planted."""
+    """Simulated genotypes, trait, causal SNPs and populations."""
 
     X: np.ndarray
     y: np.ndarray
@@ -189,7 +189,7 @@ class Simulated(NamedTuple):
 
 
 def simulate(kind: str, n: int, m: int, n_causal: int, rng: np.random.Generator) -> Simulated:
-    """Genotypes in linkage blocks; a trait from some of them, and from the population where there are two."""
+    """Simulate genotypes in linkage blocks, and a trait that depends on some SNPs and, if there are two, on the population."""
     n_blocks = m // 10
     populations = rng.integers(0, 2, n) if kind == "populations" else np.zeros(n, dtype=int)
     drift = 0.12 * rng.standard_normal(n_blocks) if kind == "populations" else np.zeros(n_blocks)
@@ -198,7 +198,7 @@ def simulate(kind: str, n: int, m: int, n_causal: int, rng: np.random.Generator)
         frequency = rng.uniform(0.1, 0.5)
         limits = np.clip(frequency + np.outer(2 * populations - 1, np.repeat(drift[block], 1)), 0.03, 0.97)
         genotype = np.zeros((n, 10), dtype=np.int8)
-        for _ in range(2):  # haplotypes: each allele that of its left neighbour, or a new one
+        for _ in range(2):  # haplotypes: each allele copies its left neighbour or is new
             fresh = rng.random((n, 10)) < limits
             keep = rng.random((n, 10)) < 0.93
             allele = fresh[:, 0]
@@ -220,7 +220,7 @@ def simulate(kind: str, n: int, m: int, n_causal: int, rng: np.random.Generator)
 
 
 def write_bed(folder: Path, data: Simulated) -> tuple[Path, Path, Path]:
-    """The genotypes, trait and population as a plink user has them."""
+    """Write genotypes, trait and population in the formats of PLINK."""
     from bed_reader import to_bed
 
     n, m = data.X.shape
@@ -243,12 +243,12 @@ def write_bed(folder: Path, data: Simulated) -> tuple[Path, Path, Path]:
 def judge(loci: list[set[int]], causal: np.ndarray) -> tuple[int, int]:
     """Return the number of causal blocks found, and of loci that lie in none."""
     blocks = {int(j) // 10 for j in causal}
-    met = [{j // 10 for j in locus} for locus in loci]
-    return len(blocks & set().union(*met)) if met else 0, sum(not (own & blocks) for own in met)
+    found = [{j // 10 for j in locus} for locus in loci]
+    return len(blocks & set().union(*found)) if found else 0, sum(not (own & blocks) for own in found)
 
 
-def made(options: Any, folder: Path, kind: str, seed: int, adjust: bool) -> list[dict[str, Any]]:
-    """Both tools on data with known causal SNPs; one row per tool."""
+def compare_simulated(options: Any, folder: Path, kind: str, seed: int, adjust: bool) -> list[dict[str, Any]]:
+    """Run both tools on data with known causal SNPs, and return one row per tool."""
     n, m, n_causal = (300, 1000, 5) if options.quick else (800, 4000, 15)
     data = simulate(kind, n, m, n_causal, np.random.default_rng([seed, len(kind)]))
     bed, pheno, covar = write_bed(folder, data)
@@ -260,11 +260,11 @@ def made(options: Any, folder: Path, kind: str, seed: int, adjust: bool) -> list
     model = discover(opened, binary, 20 if options.quick else 40, seed)
     seconds = time.process_time() - began
     groups = list(model.groups_)
-    sure = [group for group in groups if group.confidence is not None and group.confidence >= SURE]
+    sure = [group for group in groups if group.confidence is not None and group.confidence >= MIN_CONFIDENCE]
     tools = {
         f"PLINK, p < 0.05/{m:,}": [{int(name[2:]) for name in clump.members} for clump in clumps],
         "Coterie, all groups": [set(group.members.tolist()) for group in groups],
-        f"Coterie, confidence ≥ {SURE}": [set(group.members.tolist()) for group in sure],
+        f"Coterie, confidence ≥ {MIN_CONFIDENCE}": [set(group.members.tolist()) for group in sure],
     }
     rows = []
     for tool, loci in tools.items():
@@ -284,10 +284,10 @@ CASES = (
 
 
 def summary(options: Any, folder: Path) -> list[dict[str, Any]]:
-    """Means over the repeats."""
+    """Return means over the repeats."""
     rows = []
     for kind, adjust, words in CASES:
-        runs = [made(options, folder, kind, options.seed + k, adjust) for k in range(options.repeats)]
+        runs = [compare_simulated(options, folder, kind, options.seed + k, adjust) for k in range(options.repeats)]
         for position, first in enumerate(runs[0]):
             own = [run[position] for run in runs]
             mean = {name: float(np.mean([row[name] for row in own])) for name in ("loci", "found", "false", "seconds")}
@@ -306,12 +306,12 @@ def main() -> None:
     """Run everything and write the tables of the page."""
     options = read_arguments(__doc__, repeats=3)
     if shutil.which("plink1.9") is None:
-        raise SystemExit("plink1.9 is not installed; on Debian it is the package plink1.9.")
+        raise SystemExit("plink1.9 is not installed. On Debian, install the package plink1.9.")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        traits = [real(options, folder, trait, options.seed) for trait in ("pheno", "pheno2")]
+        traits = [compare_real(options, folder, trait, options.seed) for trait in ("pheno", "pheno2")]
         table = summary(options, folder)
-    write_results("plink_clump", options, traits=traits, made=table)
+    write_results("plink_clump", options, traits=traits, simulated=table)
     if not options.quick:
         write_page(traits, table)
 

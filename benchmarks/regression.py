@@ -1,9 +1,9 @@
-"""Regression: planted groups found, and R² against the number of features next to the Lasso.
+"""Regression: planted groups found, and R² by number of features, compared with the Lasso.
 
-Synthetic data as in TPAMI section 5.2 (2,048 x 10,000, 12 groups of 38 features), but with the signal itself plus
-noise as the target; genotypes with a simulated phenotype (1000 Genomes, 54,051 SNPs). Both sides are judged by the
-same ridge regression on the features that they chose, its penalty by cross-validation; ``own model`` is our
-model's R² itself. R² on held-out samples, mean over splits.
+Synthetic data as in TPAMI section 5.2 (2,048 x 10,000, 12 groups of 38 features), but with the signal plus noise as the
+target, and genotypes with a simulated phenotype (1000 Genomes, 54,051 SNPs). Both methods are tested with the same ridge
+regression on their selected features, with the penalty chosen by cross-validation. ``own model`` is the R² of our model
+itself. R² is measured on held-out samples, mean over splits.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from coterie.metrics import group_recovery
 
 SIZES = (6, 12, 24, 50)
 NOISE = (0.1, 1.0, 3.0)
-# The best of C = 0.01, 0.1, 1, 10, one or two features a round, scaled or not, on these very splits.
+# The best of C = 0.01, 0.1, 1, 10, one or two features per round, standardised or not, on these same splits.
 GENOTYPES = {"n_features_per_round": 1, "C": 0.01, "standardize": True}
 
 
 def planted(shape: tuple[int, int], noise: float, seed: int) -> Any:
-    """Data with groups, and the target: the weighted support features plus noise."""
+    """Return data with groups, and the target: the weighted support features plus noise."""
     data = make_support_affiliated(*shape, random_state=seed)
     supports = [group.support for group in data.groups]
     rng = np.random.default_rng(seed)
@@ -68,7 +68,7 @@ def judge(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, fea
 
 
 def lasso_features(X: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
-    """The features of the Lasso where its path first has so many."""
+    """Return the features of the Lasso at the first point of its path that has at least ``size`` of them."""
     Z = StandardScaler().fit_transform(X)
     _, _, path = lars_path(Z, y - y.mean(), method="lasso", max_iter=3 * size)
     counts = (path != 0).sum(axis=0)
@@ -107,7 +107,7 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         recovered = recovery_rows(shape, range(2 if options.quick else 10), options.threads)
-        print_table("Planted groups, one feature a round, 12 selected", recovered)
+        print_table("Planted groups, one feature per round, 12 selected", recovered)
         data = planted(shape, 1.0, options.seed)
         curves = curve_rows(
             "synthetic, noise 1", data.X, data.target, 1 if options.quick else 3, options.threads, n_features_per_round=2
@@ -117,7 +117,7 @@ def main() -> None:
             genotypes = open_features(folder / "EUR_subset.bed", phenotype=folder / "EUR_subset.pheno.covars")
             X = np.asarray(genotypes.source.columns(np.arange(genotypes.source.shape[1])))
             curves += curve_rows("plink_eur", X, np.asarray(genotypes.y), 5, options.threads, **GENOTYPES)
-    print_table("R² against the number of features", curves)
+    print_table("R² by number of features", curves)
     write_results("regression", options, recovered=recovered, curves=curves)
     if not options.quick:
         replace_section(DOCS / "family.md", "regression", markdown_table(recovered) + "\n" + markdown_table(curves))

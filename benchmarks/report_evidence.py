@@ -39,9 +39,9 @@ SCREENS = {
     "dark": {"dark": True},
     "print": {"print_media": True, "width": 720},
 }
-CAREFUL = ["--n-permutations", "3", "--quiet", "--overwrite"]
-# Documents and least number of them for a term of 20news: enough for a report.
-N_DOCUMENTS, LEAST = 4000, 8
+OPTIONS = ["--n-permutations", "3", "--quiet", "--overwrite"]
+# Number of documents of 20news, and smallest number of documents that contain a term.
+N_DOCUMENTS, MIN_DOCUMENTS = 4000, 8
 
 
 def data_folder() -> Path:
@@ -72,7 +72,7 @@ def news(folder: Path) -> list[str]:
         y = file["y"]
     rows = np.sort(np.random.default_rng(0).choice(X.shape[0], N_DOCUMENTS, replace=False))
     X = X[rows].tocsc()
-    kept = np.flatnonzero(np.diff(X.indptr) >= LEAST)
+    kept = np.flatnonzero(np.diff(X.indptr) >= MIN_DOCUMENTS)
     with gzip.open(data_folder() / "20news_bigrams.names.txt.gz", "rt", encoding="utf-8") as file:
         names = file.read().splitlines()
     import anndata
@@ -105,7 +105,7 @@ SETS = {
 
 
 def make(folder: Path) -> dict[str, Path]:
-    """All pages, by name."""
+    """Return all pages by name."""
     made = {}
     for name, prepare in SETS.items():
         place = folder / f"{prepare.__name__}-groups"
@@ -113,9 +113,9 @@ def make(folder: Path) -> dict[str, Path]:
             try:
                 words = prepare(folder)
             except FileNotFoundError as error:
-                print(f"{name} is left out: {error}")
+                print(f"{name} is skipped: {error}")
                 continue
-            command = [sys.executable, "-m", "coterie", "discover", *words, "-o", place.name, *CAREFUL]
+            command = [sys.executable, "-m", "coterie", "discover", *words, "-o", place.name, *OPTIONS]
             subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
         (place / "report.html").write_text(render(read_result(place)), encoding="utf-8", errors="replace")
         made[name] = place / "report.html"
@@ -136,7 +136,7 @@ def open_browser() -> conftest.Browser:
 
 
 def measure(browser: conftest.Browser, name: str, path: Path, folder: Path) -> list[str]:
-    """A row of the table, and the screenshots on the way."""
+    """Return a row of the table, and save screenshots."""
     seconds = []
     for _ in range(5):
         browser.open(path)
@@ -145,24 +145,24 @@ def measure(browser: conftest.Browser, name: str, path: Path, folder: Path) -> l
     for screen, look in SCREENS.items():
         browser.open(path, **look)
         time.sleep(0.3)
-        shoot(browser, folder / f"{path.parent.name if path.name == 'report.html' else path.stem}-{screen}.png")
+        save_screenshot(browser, folder / f"{path.parent.name if path.name == 'report.html' else path.stem}-{screen}.png")
     browser.open(path)
     paper = base64.b64decode(browser.cdp("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)["data"])
-    said, asked = browser.messages(), [url for url in browser.requests() if not url.startswith(("about:", "data:"))]
+    messages, requests = browser.messages(), [url for url in browser.requests() if not url.startswith(("about:", "data:"))]
     groups, features = re.match(r"([\d,]+) groups?, ([\d,]+)", browser.text("#count")).groups()
     n_pages = len(re.findall(rb"/Type\s*/Page[^s]", paper))
     figures = f"{path.stat().st_size / 1e6:.2f} MB", f"{np.median(seconds):.2f} s ({min(seconds):.2f}–{max(seconds):.2f})"
-    others = sum(not url.startswith(path.resolve().as_uri()) for url in asked)
-    return [name, groups, features, *figures, f"{nodes:,}", str(n_pages), str(others), str(len(said))]
+    others = sum(not url.startswith(path.resolve().as_uri()) for url in requests)
+    return [name, groups, features, *figures, f"{nodes:,}", str(n_pages), str(others), str(len(messages))]
 
 
 # From the start of the navigation until two frames after everything was drawn.
 READY = "return Number(document.documentElement.dataset.opened)"
 
 
-def shoot(browser: conftest.Browser, path: Path, most: int = 4500) -> None:
+def save_screenshot(browser: conftest.Browser, path: Path, max_height: int = 4500) -> None:
     size = browser.cdp("Page.getLayoutMetrics")["cssContentSize"]
-    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(most, size["height"]), "scale": 1}
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(max_height, size["height"]), "scale": 1}
     path.write_bytes(base64.b64decode(browser.cdp("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]))
 
 

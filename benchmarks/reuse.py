@@ -1,9 +1,9 @@
-"""Blocks that may share features against blocks that may not: objective, bounds, held-out score and time on ten real tasks.
+"""Blocks with and without shared features: objective, bounds, held-out score and time on ten real tasks.
 
-Ten features a block, as in the papers. Once for 20 support features, once until the search ends by itself (``"auto"``, and
-no more than 100 rounds). Each task is split at random three times, three quarters of the samples to learn from; the figures
-are means. *Short of the optimum* is what the bounds leave open: (phi - beta) over theta, where the optimum is that over all
-admissible sets of ten features.
+Ten features per block, as in the papers. Once for 20 support features, once until the search ends (``"auto"``, at most 100
+rounds). Each task has three random splits with three quarters of the samples for training; the figures are means. *Short of
+the optimum* is the gap between the bounds, (phi - beta) / theta, where the optimum is over all admissible sets of ten
+features.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MAX_ROUNDS = 100
 
 
 def data_of(name: str, kind: str) -> tuple[Any, np.ndarray] | None:
-    """Features and labels, or None where the data are not at hand; a task of one class has labels 1, and -1 for the rest."""
+    """Return features and labels, or None if the data are missing; one-class tasks have labels 1 and -1."""
     if name in BUILT_IN:
         X, y = BUILT_IN[name](return_X_y=True)
     elif find_data(f"{name}.npz") is None:
@@ -59,7 +59,7 @@ def data_of(name: str, kind: str) -> tuple[Any, np.ndarray] | None:
 
 
 def fit(kind: str, X: Any, y: np.ndarray, test: Any, truth: np.ndarray, **parameters: Any) -> dict[str, float]:
-    """What one fit comes to."""
+    """Fit once and return objective, bounds, score and time."""
     if kind == "one class":
         X, y = X[y == 1], None
     X = sparse.csc_array(X) if sparse.issparse(X) else np.asfortranarray(X)
@@ -80,7 +80,7 @@ def fit(kind: str, X: Any, y: np.ndarray, test: Any, truth: np.ndarray, **parame
 
 
 def rows_of(name: str, kind: str, C: float, n_splits: int, options: Any) -> list[dict[str, Any]]:
-    """A row for 20 features and one for the end of the search."""
+    """Return a row for 20 features and one for the end of the search."""
     data = data_of(name, kind)
     if data is None:
         return []
@@ -117,12 +117,12 @@ def rows_of(name: str, kind: str, C: float, n_splits: int, options: Any) -> list
                 "converged": f"{without['converged']:.0%} / {reused['converged']:.0%}",
             }
         )
-        print_table("Reuse: the newest row (without / with)", rows[-1:])
+        print_table("Reuse: latest row (without / with)", rows[-1:])
     return rows
 
 
 def by_data(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row per data set: what 20 features and the end of the search give, without / with reuse."""
+    """Return one row per data set: results at 20 features and at the end of the search, without / with reuse."""
     few = {row["data"]: row for row in rows if row["requested"] == "20"}
     return [
         {

@@ -1,7 +1,7 @@
-"""The same real data in every format that can hold them: the same groups, with the time to read and to convert.
+"""The same real data in every format that supports them: equality of the groups, and time to read and to convert.
 
 20news_bigrams (19,997 x 1,619,506) as .npz, SciPy's .npz, LIBSVM text (plain and gzip), MatrixMarket, .h5ad and as a store of
-each; the small real sets are compared in the tests (tests/data/test_opening.py).
+each. The small real data sets are compared in the tests (tests/data/test_opening.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from coterie.data import convert, open_features
 
 
 def write_text(path: Path, S: sparse.csr_array, y: np.ndarray) -> None:
-    """LIBSVM text of counts; scikit-learn's writer takes minutes here."""
+    """Write LIBSVM text of counts; scikit-learn's writer would take minutes."""
     with open(path, "w") as file:
         for i in range(S.shape[0]):
             entries = slice(S.indptr[i], S.indptr[i + 1])
@@ -41,7 +41,7 @@ def write_matrix_market(path: Path, S: sparse.csr_array) -> None:
 
 
 def files(folder: Path, n_samples: int | None) -> Iterator[tuple[str, Path, dict[str, Any]]]:
-    """Name, file and options of every format."""
+    """Yield name, file and options of every format."""
     S, y = load("20news_bigrams")
     S, y = S[:n_samples], y[:n_samples]
     S.sort_indices()
@@ -63,7 +63,7 @@ def files(folder: Path, n_samples: int | None) -> Iterator[tuple[str, Path, dict
 
     obs = pd.DataFrame({"y": y}, index=[str(i) for i in range(len(y))])
     anndata.AnnData(sparse.csr_matrix(S), obs=obs).write_h5ad(folder / "data.h5ad")
-    # Names break ties between equal columns, so the names "0", "1", ... of this file are put aside.
+    # Names break ties between equal columns, so the names "0", "1", ... of this file are removed.
     yield "h5ad", folder / "data.h5ad", {"label": "y"}
 
 
@@ -80,7 +80,7 @@ def main() -> None:
             converted = time.perf_counter() - began - read
             stored = open_features(folder / "store")
             for one in (data, stored):
-                one.source.feature_names = None  # type: ignore[misc]  # formats without names are to compare
+                one.source.feature_names = None  # type: ignore[misc]  # for comparison with formats without names
             groups = [GroupDiscoveryClassifier(20 if options.quick else 100).fit(one).groups_ for one in (data, stored)]
             expected = expected or groups[0]
             rows.append(

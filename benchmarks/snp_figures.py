@@ -1,12 +1,12 @@
-"""TPAMI 2016, Figs 4 to 8 on SNPs: PCC against SU against embedded cross-validation.
+"""TPAMI 2016, Figs 4 to 8 on SNPs: PCC, SU and embedded cross-validation.
 
-Real genotypes (369 Europeans, 54,051 SNPs) with a simulated trait cut at its median, and data of the psoriasis shape
-(2,721 x 529,651, four fifths to learn from, as in Table 3) with their labels as planted, and a tenth of the SNPs with three
-in ten labels drawn anew, on more splits. A curve has ten points as in the paper: ten rounds of 1, 2, …,
-10 features, each a fit of its own. Beside them our defaults, where one path has all sizes on it. Embedded cross-validation
-(Fig. 8) has five folds that see their training parts (ours) or their own parts only (the paper's partitions). "Shaking" is
-the mean absolute second difference of a curve. Selections are judged by a linear SVM on the chosen SNPs. A run that was ended
-goes on after the last whole split. Writes sections of docs/evidence/paper-comparisons.md and docs/evidence/figures.
+Real genotypes (369 Europeans, 54,051 SNPs) with a simulated trait split at its median, and data of the psoriasis shape
+(2,721 x 529,651, four fifths for training, as in Table 3) with labels as planted. A tenth of the SNPs, with three in ten
+labels redrawn at random, has more splits. A curve has ten points as in the paper: ten rounds of 1, 2, …, 10 features, each a
+separate fit. Our defaults, whose path has all sizes, are added. Embedded cross-validation (Fig. 8) has five folds that use
+their training parts (ours) or their own parts only (the paper's partitions). Roughness is the mean absolute second difference
+of a curve. Selected SNPs are tested with a linear SVM. A stopped run continues after the last finished split. Writes sections
+of docs/evidence/paper-comparisons.md and docs/evidence/figures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from _models import warnings_counted
 from _real import data_path
 from _record import RESULTS, read_arguments, write_results
-from _smoothness import paired, shaking, spread
+from _smoothness import paired, roughness, spread
 from _tables import DOCS, FIGURES, markdown_table, print_table, replace_section
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
@@ -51,7 +51,7 @@ FIRST = "GDM-PCC"
 
 
 class Genotypes(NamedTuple):
-    """Data by feature, labels, the planted groups where there are any, and words for the page."""
+    """Feature-major data, labels, planted groups if any, and a description for the page."""
 
     X: np.ndarray
     y: np.ndarray
@@ -89,18 +89,18 @@ DATA: dict[str, Callable[[bool, int], Genotypes]] = {
 }
 
 
-def machine(**parameters: Any) -> GroupDiscoveryClassifier:
-    """As in the paper: nothing standardised, and the groups that the walk meets (all are looked for in Fig. 7 only)."""
+def group_discovery(**parameters: Any) -> GroupDiscoveryClassifier:
+    """Return the paper's settings: no standardisation, and groups from the search (complete groups in Fig. 7 only)."""
     return GroupDiscoveryClassifier(**{"standardize": False, "affiliates": "ranked", **parameters})
 
 
 def fits(
     X: np.ndarray, y: np.ndarray, seed: int, sizes: tuple[int, ...], threads: int, standardize: bool
 ) -> Iterator[tuple[str, int, Any, float]]:
-    """Every method at every number of features: name, number, its features, seconds."""
+    """Yield every method at every number of features: name, number, selected features, seconds."""
     for name, parameters in METHODS.items():
         for size in sizes:
-            model = machine(
+            model = group_discovery(
                 n_features_to_select=size,
                 n_features_per_round=size // ROUNDS,
                 random_state=seed,
@@ -119,14 +119,14 @@ def fits(
 
 
 def run(data: Genotypes, sizes: tuple[int, ...], options: Any, name: str) -> list[dict[str, Any]]:
-    """One row a split, method and number of features; what is done is kept after each split."""
+    """Return one row per split, method and number of features; rows are saved after each split."""
     rows = earlier_rows(data, options, name)
     done = {row["fold"] for row in rows}
     splits = StratifiedShuffleSplit(data.n_splits, test_size=0.2, random_state=options.seed)
     for fold, (train, test) in enumerate(splits.split(np.zeros((len(data.y), 1)), data.y)):
         if fold in done:
             continue
-        X = np.take(data.X.T, train, axis=1).T  # by feature, without a copy of the whole by sample
+        X = np.take(data.X.T, train, axis=1).T  # feature-major, without a sample-major copy of all data
         for method, size, features, seconds in fits(X, data.y[train], fold, sizes, options.threads, data.standardize):
             chosen = np.sort(features)
             judge = make_pipeline(StandardScaler(), LinearSVC(C=1.0, random_state=0))
@@ -143,7 +143,7 @@ def run(data: Genotypes, sizes: tuple[int, ...], options: Any, name: str) -> lis
 
 
 def earlier_rows(data: Genotypes, options: Any, name: str) -> list[dict[str, Any]]:
-    """The whole splits of a run of the same code on the same data."""
+    """Return the finished splits of an earlier run of the same code on the same data."""
     path = RESULTS / f"snp_{name}.json"
     if options.quick or not path.exists():
         return []
@@ -153,7 +153,7 @@ def earlier_rows(data: Genotypes, options: Any, name: str) -> list[dict[str, Any
 
 
 def table(rows: list[dict[str, Any]], sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Accuracies at some sizes, their mean over all sizes, shaking, and both next to plain GDM-PCC on the same splits."""
+    """Return accuracies at some sizes, mean and roughness of the curves, and differences to plain GDM-PCC by split."""
     curves = {
         method: np.array(
             [
@@ -167,7 +167,7 @@ def table(rows: list[dict[str, Any]], sizes: tuple[int, ...]) -> list[dict[str, 
     result = []
     for method, mine in curves.items():
         last = [r for r in rows if r["method"] == method and r["n_features"] == sizes[-1]]
-        shakes = [shaking(curve) for curve in mine]
+        roughnesses = [roughness(curve) for curve in mine]
         same = method == FIRST
         result.append(
             {
@@ -175,8 +175,8 @@ def table(rows: list[dict[str, Any]], sizes: tuple[int, ...]) -> list[dict[str, 
                 **{f"accuracy, {size}": f"{mine[:, sizes.index(size)].mean():.3f}" for size in SHOWN if size in sizes},
                 "mean of the curve": f"{mine.mean():.4f}",
                 f"minus {FIRST}": "" if same else paired(mine.mean(axis=1), base.mean(axis=1)),
-                "roughness": spread(shakes),
-                f"roughness minus {FIRST}": "" if same else paired(shakes, [shaking(curve) for curve in base]),
+                "roughness": spread(roughnesses),
+                f"roughness minus {FIRST}": "" if same else paired(roughnesses, [roughness(curve) for curve in base]),
                 f"redundancy, {sizes[-1]}": f"{np.mean([r['redundancy_rate'] for r in last]):.3f}",
                 f"seconds, {sizes[-1]}": f"{np.mean([r['fit_seconds'] for r in last]):.1f}",
             }
@@ -185,14 +185,14 @@ def table(rows: list[dict[str, Any]], sizes: tuple[int, ...]) -> list[dict[str, 
 
 
 def affiliated(data: Genotypes, name: str, size: int, options: Any) -> tuple[str, list[dict[str, Any]]]:
-    """Fig. 7: affiliated features against support features, complete groups, on the first split; what is right of them."""
+    """Return Fig. 7 (affiliated against support features, complete groups, first split) and rows with planted groups hit."""
     train, _ = next(
         StratifiedShuffleSplit(1, test_size=0.2, random_state=options.seed).split(np.zeros((len(data.y), 1)), data.y)
     )
     X = np.take(data.X.T, train, axis=1).T
     found, rows = {}, []
     for method in (FIRST, "GDM-SU"):
-        model = machine(
+        model = group_discovery(
             n_features_to_select=size,
             n_features_per_round=size // ROUNDS,
             affiliates="complete",

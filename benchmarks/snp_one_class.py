@@ -1,10 +1,10 @@
-"""The row of TPAMI Table 4 on SNPs: one-class discovery next to LIBSVM's one-class SVM.
+"""The row of TPAMI Table 4 on SNPs: one-class discovery compared with LIBSVM's one-class SVM.
 
-Data of the psoriasis shape (2,721 x 529,651, a fifth to test on); trained on the positive training samples alone, tested on
-both classes. As in the paper: 10 features a round up to 100 features (``--slow``: 2, 5 and 10 a round, until the objective
-changes by less than 1e-4), nu from 0.2 to 0.8, the best of each grid by test accuracy (optimistic for both); our C as far as
-it rejects a share like nu's. LIBSVM gets a Gram matrix: products of genotypes are small whole numbers, so that single
-precision is exact. Paper: 52.84 % (OCSVM), 48.26 % (GDM-OC, 100 features). Writes a section of
+Data of the psoriasis shape (2,721 x 529,651, a fifth for testing); trained on the positive training samples only, tested on
+both classes. As in the paper: 10 features per round up to 100 features (``--slow``: 2, 5 and 10 per round, until the
+objective changes by less than 1e-4), nu from 0.2 to 0.8, and the best of each grid by test accuracy (optimistic for both).
+Our C is limited to models with a rejected share in the range of nu. LIBSVM uses a Gram matrix: products of genotypes are
+small integers, so single precision is exact. Paper: 52.84 % (OCSVM), 48.26 % (GDM-OC, 100 features). Writes a section of
 docs/evidence/one-class-evidence.md.
 """
 
@@ -25,21 +25,21 @@ from sklearn.svm import OneClassSVM
 from coterie import GroupDiscoveryOneClass
 from coterie.datasets import make_big_dimensional
 
-_BLOCK = 20_000
-N_FEATURES = 100  # of the paper's row
+_FEATURES_PER_BLOCK = 20_000
+N_FEATURES = 100  # as in the paper
 
 
 def gram(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """All products of samples, by blocks of features; sums below 2**24 are exact in single precision."""
+    """Return all products of samples, by blocks of features; sums below 2**24 are exact in single precision."""
     total = np.zeros((len(left), len(right)))
-    for start in range(0, left.shape[1], _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, left.shape[1], _FEATURES_PER_BLOCK):
+        part = slice(start, start + _FEATURES_PER_BLOCK)
         total += left[:, part].astype(np.float32) @ right[:, part].astype(np.float32).T
     return total
 
 
-def rival(task: Task, kernel: np.ndarray, options: Any) -> dict[str, Any]:
-    """LIBSVM's best nu with the Gram matrix ready."""
+def ocsvm_row(task: Task, kernel: np.ndarray, options: Any) -> dict[str, Any]:
+    """Return the row of LIBSVM with the best nu, given the Gram matrix."""
     test_kernel = gram(task.test, task.rows)
     best: dict[str, Any] = {"accuracy": -1.0}
     for nu in NU[::3] if options.quick else NU:
@@ -57,13 +57,13 @@ def rival(task: Task, kernel: np.ndarray, options: Any) -> dict[str, Any]:
 
 
 def in_range(task: Task, settings: dict[str, Any], start: float, options: Any) -> Iterator[tuple[float, Any]]:
-    """Accuracies and models that reject a share like nu's: C in steps of a quarter of a decade, as far as they do."""
+    """Yield accuracies and models with a rejected share in the range of nu, with C in steps of a quarter of a decade."""
 
     def fitted(C: float) -> tuple[float, Any]:
         model = GroupDiscoveryOneClass(C=C, affiliates="ranked", n_jobs=options.threads, **settings).fit(task.columns)
         return float((model.predict(task.columns) == -1).mean()), model
 
-    # A few SNPs scatter far less than all of them together, from which the start comes: it may be decades too low.
+    # The start is computed from all SNPs. A few SNPs have far less variance, so it may be decades too low.
     low = start
     while low < 1e9 * start and fitted(10.0 * low)[0] > REJECTED[1]:
         low *= 10.0
@@ -76,12 +76,12 @@ def in_range(task: Task, settings: dict[str, Any], start: float, options: Any) -
         print(f"C {model.C:.2g}: {len(model.support_features_)} features, {rejected:.2f} rejected", flush=True)
 
 
-def ours(task: Task, start: float, options: Any) -> dict[str, Any]:
-    """The most accurate model of those that reject a share like nu's."""
+def our_row(task: Task, start: float, options: Any) -> dict[str, Any]:
+    """Return the row of the most accurate model with a rejected share in the range of nu."""
     settings = PAPER if options.slow else [PAPER[-1] | {"n_features_to_select": N_FEATURES}]
     entries = [entry for one in settings for entry in in_range(task, one, start, options)]
     if not entries:
-        return {"method": "GDM-OC", "setting": "none rejects a share like nu's"}
+        return {"method": "GDM-OC", "setting": "no model rejects a share in the range of nu"}
     accuracy, model = max(entries, key=lambda entry: entry[0])
     timing = measure(lambda: model.fit(task.columns), 1)
     accepted = float((model.predict(task.test) == 1).mean())
@@ -91,18 +91,18 @@ def ours(task: Task, start: float, options: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = read_arguments(__doc__, slow="2, 5 and 10 features a round to convergence, which takes hours")
+    options = read_arguments(__doc__, slow="2, 5 and 10 features per round until convergence (hours)")
     size = {"n_samples": 400, "n_features": 3000} if options.quick else {"n_samples": 2721}
     data = make_big_dimensional("psoriasis", random_state=options.seed, **size)
     train, test = train_test_split(np.arange(len(data.y)), test_size=0.2, random_state=options.seed, stratify=data.y)
     own = train[data.y[train] == 1]
-    columns = np.take(data.X.T, own, axis=1).T  # by feature
+    columns = np.take(data.X.T, own, axis=1).T  # feature-major
     task = Task(columns, columns, np.take(data.X.T, test, axis=1).T, np.where(data.y[test] == 1, 1, -1))
     with warnings_counted():
         made = measure(lambda: gram(task.rows, task.rows), 1)
         # The typical C of one_class.py; products with the mean are means of products.
         start = 2.0 / (len(own) * float(np.std(made.result.mean(axis=1))))
-        rows = [rival(task, made.result, options), ours(task, start, options)]
+        rows = [ocsvm_row(task, made.result, options), our_row(task, start, options)]
     rows[0]["s"] = f"{rows[0]['s']:.2f}, with the Gram matrix {rows[0]['s'] + made.best:.2f}"
     shape = f"{len(own):,} training samples of one class, {len(test):,} test samples, {columns.shape[1]:,} SNPs"
     print_table(f"TPAMI Table 4, psoriasis shape: {shape}", rows)

@@ -1,7 +1,7 @@
 """The synthetic data of TPAMI section 5.2: 2,048 x 10,000, 12 support features, 38 true features, over twenty seeds.
 
-How much is found (the paper's success hits: 86.8 %), which groups are missed and how light they are, whether a larger C,
-smaller rounds or more support features find the lighter ones, and the time next to an L1-SVM with as many features.
+Success hits (paper: 86.8 %), missed groups and their weights, the effect of a larger C, smaller rounds or more support
+features on them, and the time compared with an L1-SVM with as many features.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ GOAL_RATIO = 0.5
 
 
 class Setting(NamedTuple):
-    """What is varied; the rest stays at the defaults."""
+    """Varied parameters; the others have their defaults."""
 
     C: float
     n_features_per_round: int
     n_features_to_select: int
 
 
-# One thing at a time around the middle one, and the defaults of C and of the round size at both ends.
+# One parameter is varied at a time around the middle setting; the ends have the defaults of C and of the round size.
 SETTINGS = (
     Setting(1, 10, 12),
     Setting(1, 1, 12),
@@ -52,7 +52,7 @@ QUICK_SETTINGS = (Setting(1, 10, 12), Setting(10, 1, 12), Setting(10, 1, 20))
 
 @dataclass
 class Record:
-    """What one setting found over the seeds."""
+    """Results of one setting over the seeds."""
 
     hits: list[float] = field(default_factory=list)
     missed: list[list[float]] = field(default_factory=list)
@@ -65,12 +65,12 @@ class Record:
 
     @property
     def n_clear(self) -> int:
-        """Seeds in which no group of a clear weight was missed."""
+        """Number of seeds in which no group of a clear weight was missed."""
         return sum(max(weights, default=0.0) < CLEAR_WEIGHT for weights in self.missed)
 
 
 def missed_weights(data: Any, model: Any) -> list[float]:
-    """|weight| of the true groups that were not found with the right support feature and all affiliates."""
+    """Return |weight| of the true groups that were not found with the right support feature and all affiliated ones."""
     found = {group.support: {int(j) for j in group.members} for group in model.groups_}
     pairs = zip(data.groups, data.weights, strict=True)
     return [abs(float(w)) for group, w in pairs if not {int(j) for j in group.members} <= found.get(group.support, set())]
@@ -88,7 +88,7 @@ def recovery(settings: Sequence[Setting], seeds: Sequence[int], shape: tuple[int
 
 
 def recovery_row(setting: Setting, record: Record) -> dict[str, Any]:
-    """The distribution of the success hits over the seeds."""
+    """Return the distribution of the success hits over the seeds."""
     hits, missed = np.array(record.hits), [weight for weights in record.missed for weight in weights]
     low, middle, high = np.quantile(hits, [0.1, 0.5, 0.9])
     return {
@@ -104,7 +104,7 @@ def recovery_row(setting: Setting, record: Record) -> dict[str, Any]:
         f"seeds with all >= {CLEAR_WEIGHT}": f"{record.n_clear}/{len(hits)}",
         "goal": verdict(record.n_clear == len(hits)),
         "groups missed": len(missed),
-        "heaviest missed": max(missed, default=0.0),
+        "largest weight missed": max(missed, default=0.0),
         "largest gap": max(record.gaps),
     }
 
@@ -112,24 +112,24 @@ def recovery_row(setting: Setting, record: Record) -> dict[str, Any]:
 def time_rows(
     settings: Sequence[Setting], seeds: Sequence[int], shape: tuple[int, int], threads: int, repeats: int
 ) -> list[dict[str, Any]]:
-    """Fit times next to the L1-SVM tuned to as many features; medians over the seeds of the best times."""
+    """Return fit times of Coterie and of the L1-SVM tuned to as many features: medians over the seeds of the best times."""
     times: dict[Setting, list[tuple[float, ...]]] = {setting: [] for setting in settings}
     for seed in seeds:
         data = make_support_affiliated(*shape, random_state=seed)
         for wanted in sorted({setting.n_features_to_select for setting in settings}):
-            rival = tune_l1_svm(data.X, data.y, wanted)
+            l1_svm = tune_l1_svm(data.X, data.y, wanted)
             alike = [setting for setting in settings if setting.n_features_to_select == wanted]
             fits = [partial(fit_ours, data.X, data.y, n_jobs=threads, **setting._asdict()) for setting in alike]
             with warnings_counted():
-                *ours, theirs = measure_in_turn([*fits, partial(fit_l1_svm, data.X, data.y, rival.C)], repeats)
+                *ours, theirs = measure_in_turn([*fits, partial(fit_l1_svm, data.X, data.y, l1_svm.C)], repeats)
             for setting, timing in zip(alike, ours, strict=True):
-                passes, busy = timing.result.n_passes_, timing.others or 0.0
-                times[setting].append((timing.best, theirs.best, rival.n_features, passes, busy))
+                passes, busy = timing.result.n_passes_, timing.other_cores or 0.0
+                times[setting].append((timing.best, theirs.best, l1_svm.n_features, passes, busy))
     return [time_row(setting, np.array(values)) for setting, values in times.items()]
 
 
 def time_row(setting: Setting, values: np.ndarray) -> dict[str, Any]:
-    """Columns of ``values``: our time, theirs, their features, our passes, cores that others used during ours."""
+    """Return a row; columns of ``values``: our time, L1-SVM time and features, our passes, cores of other processes."""
     ratio = float(np.median(values[:, 0] / values[:, 1]))
     return {
         "C": setting.C,
@@ -142,7 +142,7 @@ def time_row(setting: Setting, values: np.ndarray) -> dict[str, Any]:
         "Coterie / other": ratio,
         "goal": f"<= {GOAL_RATIO}",
         "verdict": verdict(ratio <= GOAL_RATIO),
-        "others' cores": float(values[:, 4].mean()),
+        "cores of other processes": float(values[:, 4].mean()),
     }
 
 
@@ -162,7 +162,7 @@ def main() -> None:
     ]
     print_table(f"Groups missed by the best setting, {best}", missed)
     times = time_rows(settings, seeds[: 1 if options.quick else 3], shape, options.threads, options.repeats)
-    print_table("Fit time next to LinearSVC(penalty='l1') with about as many features", times)
+    print_table("Fit time compared with LinearSVC(penalty='l1') with about as many features", times)
     details = [{**setting._asdict(), "hits": record.hits, "missed": record.missed} for setting, record in records.items()]
     write_results("synthetic_12", options, rows=rows, times=times, details=details)
 

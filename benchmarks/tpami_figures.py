@@ -1,8 +1,8 @@
 """TPAMI 2016, Figs 4 to 7: accuracy, time and redundancy on wide sparse data, and the number of affiliated features.
 
-20 Newsgroups (19,997 x 1,619,506 word 1-2-gram counts, half to learn from, a stand-in for news20.binary) and Dorothea
-(1,150 x 100,000, three folds; 10 % positive, so that balanced accuracy is reported). Methods that scale to them, each with a
-limit of time. Writes sections of docs/evidence/paper-comparisons.md and docs/evidence/figures.
+20 Newsgroups (19,997 x 1,619,506 word 1-2-gram counts, half for training, in place of news20.binary) and Dorothea
+(1,150 x 100,000, three folds; balanced accuracy, because 10 % are positive). Methods that scale to these data, each with a
+time limit. Writes sections of docs/evidence/paper-comparisons.md and docs/evidence/figures.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from coterie.plots import affiliated_counts
 SIZES = (10, 25, 50, 100, 150, 200)
 SHOWN = (10, 50, 100, 200)
 LIMIT = 200.0
-A_ROUND = 10  # features a round, as in the papers
+FEATURES_PER_ROUND = 10  # as in the papers
 METHODS: dict[str, Any] = {
-    "GDM-PCC": GroupDiscoveryClassifier(n_features_per_round=A_ROUND, standardize=False),
-    "GDM-SU": GroupDiscoveryClassifier(correlation="su", threshold=0.6, n_features_per_round=A_ROUND, standardize=False),
-    "GDM, τ = 0 (FGM)": selector_named("fgm").set_params(n_features_per_round=A_ROUND, standardize=False),
+    "GDM-PCC": GroupDiscoveryClassifier(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
+    "GDM-SU": GroupDiscoveryClassifier(
+        correlation="su", threshold=0.6, n_features_per_round=FEATURES_PER_ROUND, standardize=False
+    ),
+    "GDM, τ = 0 (FGM)": selector_named("fgm").set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
     "L1-SVM": selector_named("l1-svm"),
     "SVM-RFE": selector_named("svm-rfe"),
     "mRMR": selector_named("mrmr"),
@@ -52,7 +54,7 @@ def text(quick: bool, seed: int) -> tuple[Any, np.ndarray, list[Any], str]:
 
 def dorothea(quick: bool, seed: int) -> tuple[Any, np.ndarray, list[Any], str]:
     X, y = load("dorothea")
-    folds = list(StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y))  # there are but 112 positive samples
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y))  # only 112 positive samples
     return sparse.csc_array(X), y, folds[: 1 if quick else 3], "balanced_accuracy"
 
 
@@ -60,7 +62,7 @@ DATA = {"text": text, "dorothea": dorothea}
 
 
 def figure_7(name: str, X: Any, y: np.ndarray, train: np.ndarray) -> tuple[str, list[dict[str, Any]]]:
-    """Fig. 7: affiliated features against support features, in complete groups and in the paper's ranked groups."""
+    """Draw Fig. 7: affiliated against support features, in complete groups and in the paper's ranked groups."""
     X, y = X.tocsr()[train].tocsc(), y[train]
     models = {
         (method, affiliates): clone(METHODS[method])

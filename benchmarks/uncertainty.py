@@ -1,8 +1,8 @@
-"""Symmetrical uncertainty: complete groups against brute force, and how much the bounds prune.
+"""Symmetrical uncertainty: complete groups compared with brute force, and the pairs pruned by the bounds.
 
-The brute force knows nothing of Coterie: joint counts of one-hot encoded bins by a matrix product, for every
-support feature with every feature. It gets the support features for nothing, while a fit discovers them; so the same pairs
-alone are timed as well, and the same fit with Pearson's coefficient.
+The brute force is independent of Coterie: joint counts of one-hot encoded bins by a matrix product, for every support
+feature with every feature. It is given the support features, while a fit discovers them. The same pairs alone are therefore
+timed as well, and the same fit with Pearson's coefficient.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ N_BINS = 10
 
 
 def bins_of(X: np.ndarray) -> np.ndarray:
-    """Number of the bin of each value: ten of equal width over each column's range."""
+    """Return the index of the bin of each value: ten bins of equal width over each column's range."""
     low, high = X.min(axis=0), X.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     return np.minimum((X - low) / width * N_BINS, N_BINS - 1).astype(int)
@@ -40,7 +40,7 @@ def entropy(p: np.ndarray, axis: Any) -> np.ndarray:
 
 
 def brute_force(X: np.ndarray, supports: np.ndarray) -> np.ndarray:
-    """Symmetrical uncertainty of every feature with each support feature."""
+    """Return the symmetrical uncertainty of every feature with each support feature."""
     bins = bins_of(X.astype(np.float64))
     n_samples, n_features = bins.shape
     few = (bins[:, supports, None] == np.arange(N_BINS)).reshape(n_samples, -1).astype(np.float32)
@@ -68,7 +68,7 @@ def fit(X: Any, y: np.ndarray, correlation: str, n_supports: int, threads: int |
 
 
 def pairs_alone(X: Any, supports: np.ndarray, threads: int | None) -> Pairs:
-    """What the brute force does: all strong pairs of known support features."""
+    """Return all strong pairs of known support features, as the brute force does."""
     view = FeatureView.of(as_source(X), n_threads=thread_count(threads))
     return SymmetricalUncertainty(view, n_bins=N_BINS).strong(supports, THRESHOLD)
 
@@ -97,7 +97,7 @@ def row(name: str, X: Any, y: np.ndarray, n_supports: int, options: Any) -> dict
     nearest = {int(j): int(supports[np.argmax(U[j])]) for j in expected - set(supports.tolist())}
     found = {int(j): int(group.support) for group in model.groups_ for j in group.affiliated}
     apart = [j for j in set(nearest) | set(found) if nearest.get(j) != found.get(j)]
-    # Another nearest support feature is right where two are equally near.
+    # If two support features are equally near, either is correct.
     apart = [j for j in apart if j not in nearest or j not in found or abs(np.ptp(np.sort(U[j])[-2:])) > 1e-9]
     closest = U[np.ix_(supports, np.arange(len(supports)))] - np.eye(len(supports))
     return {

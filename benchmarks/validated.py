@@ -1,8 +1,7 @@
 """Accuracy of whole procedures on outer folds: group discovery with validation, other selectors, models on all features.
 
-Three stratified, shuffled folds; selection and every choice are made inside the training part. Every set and method
-adds a line to results/validated.jsonl, and what is there from the same source is not run again, so that a run can be
-ended and taken up.
+Three stratified, shuffled folds; selection and every choice are made inside the training part. Every data set and method
+adds a line to results/validated.jsonl. Lines from the same source are not run again, so a run can be stopped and continued.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _procedures import ALL, METHODS, N_FOLDS, NONE, OURS, SELECTOR, n_used
 from _real import find_data, load
 from _record import RESULTS, read_arguments, write_results
-from _rivals import ALL, METHODS, N_FOLDS, NONE, OURS, SELECTOR, n_used
 from _tables import DOCS, markdown_table, print_table, replace_section
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-# From small to large in each part; the number is how many samples are drawn, None for all.
+# Number of samples to draw (None: all) by data set, from small to large in each part.
 WIDE = {
     "khan": None,
     "glioma": None,
@@ -44,7 +43,7 @@ Found = dict[tuple[str, str], dict[str, Any]]  # a line of results by set and me
 
 
 def read(name: str, n_samples: int | None, seed: int) -> tuple[Any, np.ndarray]:
-    """Float64 for all methods, so that none gains or loses by a type; labels as numbers."""
+    """Return float64 features, so that all methods have the same dtype, and labels as integers."""
     X, y = load(name)
     X = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     y = np.unique(y, return_inverse=True)[1]
@@ -55,7 +54,7 @@ def read(name: str, n_samples: int | None, seed: int) -> tuple[Any, np.ndarray]:
 
 
 def run(name: str, X: Any, y: np.ndarray, method: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One method on the outer folds of one set; seconds are those of the processor, as others share the machine."""
+    """Run one method on the outer folds of one data set; seconds are processor seconds, as the machine may be shared."""
     kind, make = METHODS[method]
     scores, used, chosen, cpu, wall = [], [], [], [], []
     for train, test in StratifiedKFold(2 if options.quick else N_OUTER, shuffle=True, random_state=options.seed).split(X, y):
@@ -73,7 +72,7 @@ def run(name: str, X: Any, y: np.ndarray, method: str, options: argparse.Namespa
 
 
 def choices(model: Any) -> dict[str, Any]:
-    """What validation chose, for the reader of the results."""
+    """Return the settings chosen by validation, for the file of results."""
     if hasattr(model, "predict_with_"):
         names = ("n_features_", "C_", "threshold_", "standardize_", "predict_with_", "best_score_")
         return {name: _plain(getattr(model, name)) for name in names}
@@ -87,7 +86,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_lines(path: Path, options: argparse.Namespace) -> Found:
-    """What is at hand from the same source and seed, by set and method."""
+    """Return the earlier results of the same source and seed, by data set and method."""
     if not path.exists():
         return {}
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -95,13 +94,16 @@ def read_lines(path: Path, options: argparse.Namespace) -> Found:
 
 
 def done(found: Found, methods: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The sets on which all these methods have been run."""
+    """Return the data sets on which all these methods have been run."""
     methods = list(methods)
     return [name for name in names if all((name, method) in found for method in methods)]
 
 
 def rows_of(found: Found, value: str, share: float) -> list[dict[str, Any]]:
-    """A row a method, a column a set, and the means (medians) over the same sets for all; a method without one has none."""
+    """Return one row per method and one column per data set, with means (medians) over the same data sets for all.
+
+    A method that lacks one of these data sets has no mean.
+    """
     sets = [name for name in (*WIDE, *OTHER) if any((name, method) in found for method in METHODS)]
     summary, digits = (np.mean, 1) if value == "accuracy" else (np.median, 0 if value == "features" else 1)
     rows = []
@@ -117,7 +119,7 @@ def rows_of(found: Found, value: str, share: float) -> list[dict[str, Any]]:
 
 
 def difference_rows(found: Found, ours: str) -> list[dict[str, Any]]:
-    """Return ours minus each other method, in points: mean over common sets, standard error, and sets ahead and behind."""
+    """Return our accuracy minus that of each method, in points: mean over common data sets, standard error, counts."""
     rows = []
     for method, (kind, _) in METHODS.items():
         if method == ours or kind == NONE:
@@ -140,7 +142,7 @@ def difference_rows(found: Found, ours: str) -> list[dict[str, Any]]:
 def summary_rows(
     differences: list[dict[str, Any]], features: list[dict[str, Any]], seconds: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the differences, headed by our own method, with the median numbers of features and seconds beside them."""
+    """Return the differences, our method first, with the median numbers of features and seconds."""
     empty = dict.fromkeys(differences[0], "") | {"method": MAIN, "kind": OURS}
     sizes, times = ({row["method"]: row for row in rows} for rows in (features, seconds))
     return [
@@ -156,7 +158,7 @@ def summary_rows(
 
 
 def judge(rows: list[dict[str, Any]], ours: str) -> str:
-    """The goal in words, from the means over the wide sets."""
+    """Return a sentence on the goal, from the means over the wide data sets."""
     selectors = [row for row in rows if row["kind"] == SELECTOR]
     short = [f"{row['method']} ({row['_wide']:+.1f})" for row in selectors if row["_wide"] < GOAL_POINTS]
     behind = [f"{row['method']} ({row['_wide']:+.1f})" for row in rows if row["kind"] == ALL and row["_wide"] < 0]
@@ -173,7 +175,7 @@ def main() -> None:
         path.unlink(missing_ok=True)
     found = read_lines(path, options)
     sets = {"wide": WIDE, "other": OTHER, "table": {}, None: {**WIDE, **OTHER}}[options.only]
-    # What costs most comes last, so that a run that is ended early has the other methods on every set.
+    # The most expensive method comes last, so that a stopped run has the other methods on every data set.
     for methods in (METHODS.keys() - {COSTLY}, set() if options.quick else {COSTLY}):
         for name, n_samples in {"khan": None}.items() if options.quick else sets.items():
             missing = [method for method in METHODS if method in methods and (name, method) not in found]
@@ -191,7 +193,7 @@ def main() -> None:
 
 
 def report(found: Found, options: argparse.Namespace) -> None:
-    """Tables on the screen, in the results and, after a full run, on the page."""
+    """Print the tables, write the results and, after a full run, the page."""
     tables = {
         "accuracy": rows_of(found, "accuracy", 100.0),
         "features": rows_of(found, "features", 1.0),
@@ -202,8 +204,8 @@ def report(found: Found, options: argparse.Namespace) -> None:
     words = [judge(rows, name) for name, rows in differences.items()]
     print_table(f"Accuracy on outer folds, %; choices by {N_FOLDS} inner folds", tables["accuracy"])
     print_table("Features used to predict, median over the folds", tables["features"])
-    print_table("Processor seconds of a fit with its choices, median over the folds", tables["seconds"])
-    print_table(f"{MAIN}, minus the method: mean over the sets ± its standard error", shown[MAIN])
+    print_table("Processor seconds per fit including validation, median over the folds", tables["seconds"])
+    print_table(f"{MAIN}, minus the method: mean over the data sets ± its standard error", shown[MAIN])
     print("\n" + "\n".join(words))
     write_results("validated", options, **tables, differences=shown, verdict=words, lines=list(found.values()))
     page = DOCS / "validated-evidence.md"

@@ -1,11 +1,10 @@
-"""An earlier version next to this one: the same tasks in turn, each in its own process, best times and their ratio.
+"""Comparison with an earlier version: the same tasks in turn, each version in its own process, best times and ratio.
 
     git worktree add /tmp/before REVISION
     python benchmarks/versions.py --before /tmp/before/src
 
-Each version has a process that imports it, makes the data, runs every task once (which compiles), then waits for its turns.
-The tasks are those of users, a few of each part of the package, and use public names that both versions have. Writes
-docs/evidence/versions.md.
+Each version has a process that imports it, makes the data, runs every task once to compile, and then waits for its turns.
+The tasks cover each part of the package and use public names that both versions have. Writes docs/evidence/versions.md.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WORKS: dict[str, Callable[[int, Path], Callable[[], Any]]] = {}
+TASKS: dict[str, Callable[[int, Path], Callable[[], Any]]] = {}
 
 
-def work(name: str) -> Callable[[Any], Any]:
-    """Enter a function that makes the data and returns what is timed, given the number of threads and a folder."""
+def task(name: str) -> Callable[[Any], Any]:
+    """Register a function of the number of threads and a folder that makes the data and returns the function to time."""
 
-    def enter(make: Any) -> Any:
-        WORKS[name] = make
+    def register(make: Any) -> Any:
+        TASKS[name] = make
         return make
 
-    return enter
+    return register
 
 
 def _fit(X: Any, y: Any, n_features: int, threads: int, **settings: Any) -> Callable[[], Any]:
@@ -60,50 +59,50 @@ def _real(name: str) -> tuple[Any, Any]:
     return load(name)
 
 
-@work("fit: news20 shape, 100 features")
+@task("fit: news20 shape, 100 features")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_shape("news20"), 100, threads, n_features_per_round=10, standardize=False)
 
 
-@work("fit: news20 shape, 500 features")
+@task("fit: news20 shape, 500 features")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_shape("news20"), 500, threads, n_features_per_round=10, standardize=False)
 
 
-@work("fit: TPAMI data, 20 features")
+@task("fit: TPAMI data, 20 features")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_planted(), 20, threads)
 
 
-@work("fit: psoriasis shape x 0.3, 20 features")
+@task("fit: psoriasis shape x 0.3, 20 features")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_shape("psoriasis", scale=0.3), 20, threads, standardize=False)
 
 
-@work("fit: usps, ten classes, 50 features")
+@task("fit: usps, ten classes, 50 features")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_real("usps"), 50, threads)
 
 
-@work("fit: mfeat, symmetrical uncertainty, 30 features")
+@task("fit: mfeat, symmetrical uncertainty, 30 features")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_real("mfeat"), 30, threads, correlation="su", threshold=0.6)
 
 
-@work("fit: coil20, twenty classes, symmetrical uncertainty, 50 features")
+@task("fit: coil20, twenty classes, symmetrical uncertainty, 50 features")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_real("coil20"), 50, threads, correlation="su", threshold=0.6)
 
 
-@work("fit: wide-dense, 20 features, ten per round")
+@task("fit: wide-dense, 20 features, ten per round")
 def _(threads: int, _: Path) -> Any:
     from wide_dense import make_blocks
 
     data = make_blocks(2000, 1000, 20, 0.9, 1.0, 0)
-    return _fit(data.X, data.y, 20, threads, n_features_per_round=10, standardize=False)  # feature by feature
+    return _fit(data.X, data.y, 20, threads, n_features_per_round=10, standardize=False)  # sequential passes by feature
 
 
-@work("fit: one class, TPAMI data, 20 features")
+@task("fit: one class, TPAMI data, 20 features")
 def _(threads: int, _: Path) -> Any:
     from coterie import GroupDiscoveryOneClass
 
@@ -111,7 +110,7 @@ def _(threads: int, _: Path) -> Any:
     return lambda: GroupDiscoveryOneClass(20, n_jobs=threads).fit(abs(X))
 
 
-@work("fit: regression, TPAMI data, 20 features")
+@task("fit: regression, TPAMI data, 20 features")
 def _(threads: int, _: Path) -> Any:
     from coterie import GroupDiscoveryRegressor
 
@@ -119,7 +118,7 @@ def _(threads: int, _: Path) -> Any:
     return lambda: GroupDiscoveryRegressor(20, n_jobs=threads).fit(X, X[:, :30].sum(axis=1) + y)
 
 
-@work("cross-validation: shipp, defaults, 30 features")
+@task("cross-validation: shipp, defaults, 30 features")
 def _(threads: int, _: Path) -> Any:
     from coterie import GroupDiscoveryClassifierCV
 
@@ -127,7 +126,7 @@ def _(threads: int, _: Path) -> Any:
     return lambda: GroupDiscoveryClassifierCV(30, random_state=0, n_jobs=threads).fit(X, y)
 
 
-@work("cross-validation: news20 shape x 0.3, 5 folds x 10 C, 50 features")
+@task("cross-validation: news20 shape x 0.3, 5 folds x 10 C, 50 features")
 def _(threads: int, _: Path) -> Any:
     from coterie import GroupDiscoveryClassifierCV
 
@@ -136,7 +135,7 @@ def _(threads: int, _: Path) -> Any:
     return lambda: GroupDiscoveryClassifierCV(50, Cs=10, cv=5, **same).fit(X, y)
 
 
-@work("confidence: TPAMI data, 10 pairs, 1 permutation")
+@task("confidence: TPAMI data, 10 pairs, 1 permutation")
 def _(threads: int, _: Path) -> Any:
     from coterie import group_confidence
 
@@ -145,12 +144,12 @@ def _(threads: int, _: Path) -> Any:
     return lambda: group_confidence(model, X, y, n_pairs=10, n_permutations=1, random_state=0, n_jobs=threads)
 
 
-@work("embedded cross-validation: TPAMI data, 5 folds")
+@task("embedded cross-validation: TPAMI data, 5 folds")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_planted(), 20, threads, cv=5, random_state=0)
 
 
-@work("GRM: Fisher's score, 2,000 of 7,129 genes")
+@task("GRM: Fisher's score, 2,000 of 7,129 genes")
 def _(_: int, __: Path) -> Any:
     from coterie import GlobalRedundancySelector
 
@@ -158,7 +157,7 @@ def _(_: int, __: Path) -> Any:
     return lambda: GlobalRedundancySelector("fisher", n_features_to_select=50, n_candidates=2000).fit(X, y)
 
 
-@work("DAF: 3-NN, 300 probes, madelon")
+@task("DAF: 3-NN, 300 probes, madelon")
 def _(threads: int, _: Path) -> Any:
     from coterie import DependencyAwareSelector
 
@@ -167,7 +166,7 @@ def _(threads: int, _: Path) -> Any:
     return lambda: DependencyAwareSelector("knn", **settings).fit(X, y)
 
 
-@work("filters: variance, Fisher, LGD, information gain, ReliefF, Laplacian, mfeat")
+@task("filters: variance, Fisher, LGD, information gain, ReliefF, Laplacian, mfeat")
 def _(_: int, __: Path) -> Any:
     from coterie import filters
 
@@ -176,7 +175,7 @@ def _(_: int, __: Path) -> Any:
     return lambda: [getattr(filters, name)(X, y) for name in names]
 
 
-@work("mRMR: 30 of 649 features, mfeat")
+@task("mRMR: 30 of 649 features, mfeat")
 def _(_: int, __: Path) -> Any:
     from coterie.baselines import MRMRSelector
 
@@ -184,7 +183,7 @@ def _(_: int, __: Path) -> Any:
     return lambda: MRMRSelector(30).fit(X, y)
 
 
-@work("groups without labels: TPAMI data")
+@task("groups without labels: TPAMI data")
 def _(threads: int, _: Path) -> Any:
     from coterie import CorrelationGroups
 
@@ -192,7 +191,7 @@ def _(threads: int, _: Path) -> Any:
     return lambda: CorrelationGroups(n_jobs=threads).fit(X)
 
 
-@work("profile: 4,000 features")
+@task("profile: 4,000 features")
 def _(threads: int, _: Path) -> Any:
     from coterie import correlation_profile
 
@@ -200,7 +199,7 @@ def _(threads: int, _: Path) -> Any:
     return lambda: correlation_profile(X, n_jobs=threads)
 
 
-@work("files: LIBSVM text of 30 MB to a store, opened and fitted")
+@task("files: LIBSVM text of 30 MB to a store, opened and fitted")
 def _(threads: int, folder: Path) -> Any:
     from sklearn.datasets import dump_svmlight_file
 
@@ -218,7 +217,7 @@ def _(threads: int, folder: Path) -> Any:
     return job
 
 
-@work("files: CSV of 4,000 x 500 read")
+@task("files: CSV of 4,000 x 500 read")
 def _(_: int, folder: Path) -> Any:
     import numpy as np
 
@@ -230,7 +229,7 @@ def _(_: int, folder: Path) -> Any:
     return lambda: open_features(folder / "x.csv", label="y")
 
 
-@work("cluster: a store of the news20 shape x 0.3 on two workers, 20 features")
+@task("cluster: a store of the news20 shape x 0.3 on two workers, 20 features")
 def _(_: int, folder: Path) -> Any:
     from dask.distributed import Client, LocalCluster
 
@@ -248,7 +247,7 @@ def _(_: int, folder: Path) -> Any:
     return job
 
 
-@work("saved model: written and read, 300 groups")
+@task("saved model: written and read, 300 groups")
 def _(threads: int, folder: Path) -> Any:
     from coterie import load, save
 
@@ -262,32 +261,32 @@ def _(threads: int, folder: Path) -> Any:
 
 
 def serve() -> None:
-    """The process of a version: a line with a number of a work in, a line with its seconds out."""
+    """Serve as the process of a version: read the name of a task per line, and write its seconds."""
     threads = int(sys.argv[2])
     ready: dict[str, Callable[[], Any]] = {}
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what works print is not an answer
+    os.dup2(2, 1)  # output of the tasks must not reach the replies
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         for line in sys.stdin:
             name = line.rstrip("\n")
             try:
                 if name not in ready:
-                    ready.clear()  # the data of one work at a time
-                    ready[name] = WORKS[name](threads, Path(folder))
+                    ready.clear()  # keep the data of one task at a time
+                    ready[name] = TASKS[name](threads, Path(folder))
                     ready[name]()
                     answer = "ready"
                 else:
                     began = time.perf_counter()
                     ready[name]()
                     answer = repr(time.perf_counter() - began)
-            except Exception as error:  # a name that the earlier version did not have
+            except Exception as error:  # for example a name that the earlier version does not have
                 answer = f"failed: {type(error).__name__}: {error}".replace("\n", " ")
             out.write(answer + "\n")
             out.flush()
 
 
-def ask(process: Any, name: str) -> str:
+def send_request(process: Any, name: str) -> str:
     process.stdin.write(name + "\n")
     process.stdin.flush()
     return str(process.stdout.readline().rstrip("\n"))
@@ -299,9 +298,9 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--before", type=Path, required=True, help="folder `src` of the earlier version")
-    parser.add_argument("--name", default="", help="what the earlier version is called in the table")
-    parser.add_argument("--only", default="", help="works whose names have this in them")
-    parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
+    parser.add_argument("--name", default="", help="name of the earlier version in the table")
+    parser.add_argument("--only", default="", help="run only tasks whose names contain this text")
+    parser.add_argument("--repeats", type=int, default=5, help="number of timed runs (default 5)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of Coterie (default: all cores)")
     options = parser.parse_args()
     options.source, options.quick = source_digest(), False
@@ -317,10 +316,10 @@ def main() -> None:
         for version, source in sources.items()
     }
     rows: list[dict[str, Any]] = []
-    for name in WORKS:
+    for name in TASKS:
         if options.only not in name:
             continue
-        first = {version: ask(process, name) for version, process in processes.items()}
+        first = {version: send_request(process, name) for version, process in processes.items()}
         failed = [f"{version}: {answer}" for version, answer in first.items() if answer != "ready"]
         if failed:
             rows.append({"task": name, "before, s": None, "now, s": None, "now / before": "; ".join(failed)})
@@ -328,14 +327,14 @@ def main() -> None:
         took: dict[str, list[float]] = {version: [] for version in processes}
         for _ in range(options.repeats):
             for version, process in processes.items():
-                took[version].append(float(ask(process, name)))
+                took[version].append(float(send_request(process, name)))
         before, now = (min(took[version]) for version in ("before", "now"))
         rows.append({"task": name, "before, s": before, "now, s": now, "now / before": f"{now / before:.2f}"})
         print(rows[-1], flush=True)
     for process in processes.values():
         process.stdin.close()
         process.wait()
-    print_table(f"This version next to {options.name or options.before}", rows)
+    print_table(f"This version compared with {options.name or options.before}", rows)
     write_results("versions", options, rows=rows)
     if not options.only:
         replace_section(DOCS / "versions.md", "versions", markdown_table(rows))

@@ -1,7 +1,7 @@
-"""Wide dense data: 2,000 x 10,000, 1,000 blocks of 10 features (r about 0.9), the class from 20 of the blocks.
+"""Wide dense data: 2,000 x 10,000, 1,000 blocks of 10 features (r about 0.9); the class depends on 20 of the blocks.
 
-Ours must find all 20 blocks whole, and faster than the rivals find 20 features. L1 models are tuned to 20 features, SLOPE
-to the 200 features of the 20 blocks, since it is meant to keep correlated features together.
+The goal is that Coterie finds all 20 blocks completely, and faster than other methods find 20 features. L1 models are tuned
+to 20 features, SLOPE to the 200 features of the 20 blocks, because it is designed to select correlated features together.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Blocks(NamedTuple):
 
 
 def make_blocks(n_samples: int, n_blocks: int, n_signal: int, r: float, noise: float, seed: int) -> Blocks:
-    """Each feature is ``sqrt(r)`` of its block's factor and noise; the class is the sign of a +-1 sum of factors."""
+    """Return blocks of features: each is ``sqrt(r)`` times its block's factor plus noise.
+
+    The class is the sign of a sum of factors with weights of +-1.
+    """
     rng = np.random.default_rng(seed)
     factors = rng.standard_normal((n_blocks, n_samples))
     rows = rng.standard_normal((n_blocks, BLOCK_SIZE, n_samples))
@@ -54,14 +57,14 @@ def make_blocks(n_samples: int, n_blocks: int, n_signal: int, r: float, noise: f
 
 
 def split(data: Blocks, n_train: int) -> tuple[Blocks, Blocks]:
-    """The first samples for training, the rest held out."""
+    """Return the first samples for training and the rest as held-out samples."""
     parts = (slice(None, n_train), slice(n_train, None))
     train, test = (Blocks(np.asfortranarray(data.X[part]), data.y[part], data.signal) for part in parts)
     return train, test
 
 
 def found_blocks(data: Blocks, found: list[set[int]]) -> dict[str, int]:
-    """Signal blocks that a found group equals, those that any feature hits, and features found outside of them."""
+    """Count signal blocks equal to a found group, signal blocks with any found feature, and features outside of them."""
     whole = sum(data.members(block) in found for block in data.signal)
     features = set().union(*found)
     hit = sum(bool(data.members(block) & features) for block in data.signal)
@@ -70,14 +73,14 @@ def found_blocks(data: Blocks, found: list[set[int]]) -> dict[str, int]:
 
 
 def found_by(outcome: Outcome, data: Blocks) -> dict[str, int]:
-    """For ours the groups count; for a model without groups a block is whole if it kept all members."""
+    """Compare the groups with the blocks; for a model without groups, a block is whole if all members were selected."""
     if hasattr(outcome.model, "groups_"):
         return found_blocks(data, [{int(j) for j in group.members} for group in outcome.model.groups_])
     return found_by_features(outcome.features, data)
 
 
 def found_by_features(features: np.ndarray, data: Blocks) -> dict[str, int]:
-    """Chosen features, put together by block."""
+    """Compare the selected features, grouped by block, with the blocks."""
     kept: dict[int, set[int]] = {}
     for feature in features.tolist():
         kept.setdefault(feature // BLOCK_SIZE, set()).add(feature)
@@ -85,7 +88,7 @@ def found_by_features(features: np.ndarray, data: Blocks) -> dict[str, int]:
 
 
 def fit_smart_correlated(X: np.ndarray, y: np.ndarray) -> Any:
-    """feature-engine's correlated groups at the same threshold, each represented by the feature of most variance."""
+    """Fit feature-engine's correlated groups at the same threshold, represented by the feature of largest variance."""
     import pandas as pd
     from feature_engine.selection import SmartCorrelatedSelection
 
@@ -93,7 +96,7 @@ def fit_smart_correlated(X: np.ndarray, y: np.ndarray) -> Any:
 
 
 def fit_mrmr(X: np.ndarray, y: np.ndarray) -> Any:
-    """feature-engine's mRMR (F statistic over correlation), 100 features."""
+    """Fit feature-engine's mRMR (F statistic over correlation), 100 features."""
     import pandas as pd
     from feature_engine.selection import MRMR
 
@@ -101,7 +104,7 @@ def fit_mrmr(X: np.ndarray, y: np.ndarray) -> Any:
 
 
 def fit_rfe(X: np.ndarray, y: np.ndarray, n_features: int) -> Any:
-    """scikit-learn's recursive elimination with a linear SVM, a tenth of the features in a step."""
+    """Fit scikit-learn's recursive elimination with a linear SVM, a tenth of the features per step."""
     from sklearn.feature_selection import RFE
     from sklearn.svm import LinearSVC
 
@@ -113,28 +116,28 @@ def _frame(pandas: Any, X: np.ndarray) -> Any:
 
 
 def contenders(data: Blocks, n_features: int, threads: int) -> list[Contender]:
-    """The usual ones, ours in the other layout that a user may have, and SLOPE."""
+    """Return the usual contenders, Coterie on the other layout, and SLOPE."""
     by_sample = np.ascontiguousarray(data.X)
     usual = usual_contenders(data.X, by_sample, data.y, n_features, threads)
     result = [*usual[:2], Contender(f"{usual[0].name}, C order", usual[0].fit, by_sample), *usual[2:]]
     if find_spec("sortedl1") is None:
-        print("SLOPE is left out: pip install sortedl1")
+        print("SLOPE is skipped. Install it with: pip install sortedl1")
         return result
     slope = tune(fit_slope, data.X, data.y, BLOCK_SIZE * len(data.signal), 1.0, max_fits=12)
     return [*result, Contender("SLOPE", partial(fit_slope, C=slope.C), data.X)]
 
 
 def slow_contenders(n_features: int) -> dict[str, Any]:
-    """What takes minutes."""
+    """Return the methods that take minutes."""
     fits: dict[str, Any] = {"RFE, step 0.1": partial(fit_rfe, n_features=n_features)}
     if find_spec("feature_engine") is None:
-        print("SmartCorrelatedSelection and mRMR are left out: pip install feature-engine")
+        print("SmartCorrelatedSelection and mRMR are skipped. Install them with: pip install feature-engine")
         return fits
     return fits | {"mRMR, 100 features": fit_mrmr, "SmartCorrelatedSelection": fit_smart_correlated}
 
 
 def main() -> None:
-    options = read_arguments(__doc__, slow="also SmartCorrelatedSelection, mRMR and RFE, which take minutes")
+    options = read_arguments(__doc__, slow="also run SmartCorrelatedSelection, mRMR and RFE (minutes)")
     n_train, n_blocks, n_signal = (600, 100, 10) if options.quick else (2000, 1000, 20)
     train, test = split(make_blocks(n_train + 1000, n_blocks, n_signal, 0.9, 1.0, options.seed), n_train)
     outcomes = fit_in_turn(contenders(train, n_signal, options.threads), train.y, options.repeats)
@@ -152,8 +155,8 @@ def main() -> None:
     facts = work_facts(ours.model, ours, measure_bare_pass(train.X, options.threads, options.repeats), train.X)
     facts["all blocks whole"] = f"{rows[0]['blocks whole']} of {n_signal}: {verdict(rows[0]['blocks whole'] == n_signal)}"
     size = f"{n_train:,} x {train.X.shape[1]:,}"
-    print_table(f"wide-dense: {size}, {n_signal} of {n_blocks:,} blocks decide (* not converged)", rows)
-    print_facts(f"The work of {ours.name}", facts)
+    print_table(f"wide-dense: {size}, {n_signal} of {n_blocks:,} blocks with signal (* not converged)", rows)
+    print_facts(f"Work of {ours.name}", facts)
     write_results("wide_dense", options, rows=rows, work=facts)
 
 

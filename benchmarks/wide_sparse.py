@@ -1,7 +1,8 @@
 """Wide sparse data: 10,000 x 200,000 with 2 M nonzeros, power-law column counts, counts as values.
 
-Some features of middling frequency decide the class; each has affiliates, near copies of it. Ours must be faster than the L1
-models tuned to as many features, and than the matrix of all products, which the rivals that look at correlation need.
+The class depends on some features of medium frequency; each has affiliated features, which are near copies of it. The goal is
+that Coterie is faster than the L1 models tuned to as many features, and than the matrix of all products, which selectors by
+correlation require.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ N_AFFILIATED = 4
 
 
 class Planted(NamedTuple):
-    """Sparse data and the groups that decide the class."""
+    """Sparse data and the groups on which the class depends."""
 
     X: sparse.csc_array
     y: np.ndarray
@@ -32,18 +33,18 @@ class Planted(NamedTuple):
 
 
 def column_counts(n_samples: int, n_features: int, n_nonzeros: int) -> np.ndarray:
-    """Counts that fall as a power of the rank, at most a fifth of the samples, about ``n_nonzeros`` in all."""
-    most, ranks = n_samples // 5, np.arange(1.0, n_features + 1)
+    """Return counts that decrease as a power of the rank, at most a fifth of the samples, about ``n_nonzeros`` in total."""
+    max_count, ranks = n_samples // 5, np.arange(1.0, n_features + 1)
     low, high = 0.0, 3.0
-    for _ in range(60):  # the exponent that gives the wanted total
+    for _ in range(60):  # bisection for the exponent of this total
         exponent = 0.5 * (low + high)
-        counts = np.maximum(1, np.round(most * ranks**-exponent)).astype(np.int64)
+        counts = np.maximum(1, np.round(max_count * ranks**-exponent)).astype(np.int64)
         low, high = (exponent, high) if counts.sum() > n_nonzeros else (low, exponent)
     return counts
 
 
 def random_columns(rng: np.random.Generator, counts: np.ndarray, n_samples: int) -> sparse.coo_array:
-    """Entries in random samples; where two fall together they add up, as counts do."""
+    """Return columns with entries in random samples; entries of the same sample are added."""
     features = np.repeat(np.arange(len(counts)), counts)
     samples = rng.integers(0, n_samples, size=len(features))
     return sparse.coo_array((rng.geometric(0.7, size=len(features)), (samples, features)), shape=(n_samples, len(counts)))
@@ -52,14 +53,14 @@ def random_columns(rng: np.random.Generator, counts: np.ndarray, n_samples: int)
 def near_copy(
     rng: np.random.Generator, samples: np.ndarray, values: np.ndarray, n_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A column without a tenth of the entries of another, and with some of its own."""
+    """Return a copy of a column without a tenth of its entries and with some new ones."""
     kept = rng.random(len(samples)) >= 0.1
     own = rng.integers(0, n_samples, size=len(samples) // 20)
     return np.append(samples[kept], own), np.append(values[kept], np.ones(len(own), dtype=values.dtype))
 
 
 def make_planted(n_samples: int, n_features: int, n_nonzeros: int, n_support: int, seed: int) -> Planted:
-    """Background columns, and groups of a support feature and its near copies in place of some of them."""
+    """Return background columns, some of them replaced by groups of a support feature and its near copies."""
     rng = np.random.default_rng(seed)
     n_planted = n_support * (1 + N_AFFILIATED)
     frequency = rng.uniform(0.03, 0.1, size=n_support)
@@ -78,19 +79,19 @@ def make_planted(n_samples: int, n_features: int, n_nonzeros: int, n_support: in
             copied, copied_values = near_copy(rng, samples, values, n_samples)
             parts.append((copied, np.full(len(copied), feature), copied_values))
     rows, columns, values = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    places_32 = (rows.astype(np.int32), columns.astype(np.int32))  # celer takes no 64-bit indices
+    places_32 = (rows.astype(np.int32), columns.astype(np.int32))  # celer does not support 64-bit indices
     X = sparse.coo_array((values.astype(np.float64), places_32), shape=(n_samples, n_features)).tocsc()
     y = np.where(total > np.median(total), 1, -1)
     return Planted(X, y, [FeatureGroup(int(line[0]), line[1:]) for line in planted])
 
 
 def fit_all_products(X: sparse.csc_array, y: np.ndarray) -> Any:
-    """The matrix of all products, which a selector by correlation would begin with."""
+    """Compute the matrix of all products, the first step of a selector by correlation."""
     return X.T @ X
 
 
 def found_by(outcome: Outcome, groups: list[FeatureGroup]) -> dict[str, Any]:
-    """Planted groups of which some feature was chosen, and (ours) the share of planted features found in their roles."""
+    """Return the planted groups with a selected feature and, for Coterie, the share of planted features in their roles."""
     features = {int(j) for j in outcome.features}
     hit = sum(bool(features & {int(j) for j in group.members}) for group in groups)
     whole = getattr(outcome.model, "groups_", None)
@@ -98,10 +99,10 @@ def found_by(outcome: Outcome, groups: list[FeatureGroup]) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = read_arguments(__doc__, slow="also X'X, which takes half a minute and 5 GB")
+    options = read_arguments(__doc__, slow="also compute X'X (half a minute, 5 GB)")
     shape = (2000, 20_000, 200_000, 10) if options.quick else (10_000, 200_000, 2_000_000, 20)
     n_train, n_features, n_nonzeros, n_support = shape
-    n_test = n_train // 4  # extra samples, which bring their own nonzeros
+    n_test = n_train // 4  # additional samples with their own nonzeros
     data = make_planted(n_train + n_test, n_features, n_nonzeros * 5 // 4, n_support, options.seed)
     by_sample = data.X.tocsr()
     X, X_test, y, y_test = by_sample[:n_train].tocsc(), by_sample[n_train:].tocsc(), data.y[:n_train], data.y[n_train:]
@@ -112,10 +113,10 @@ def main() -> None:
         rows.append(slow_row("X'X", run_in_child(fit_all_products, X, y, options.limit), ours))
     facts = work_facts(ours.model, ours, measure_bare_pass(X, options.threads, options.repeats), X)
     size = f"{n_train:,} x {n_features:,}, {X.nnz:,} nonzeros"
-    print_table(f"wide-sparse: {size}, {n_support} groups decide (* not converged)", rows)
+    print_table(f"wide-sparse: {size}, {n_support} groups with signal (* not converged)", rows)
     dense, correlations = 8 * n_train * n_features / 1e9, 8 * n_features**2 / 1e9
     print(f"SmartCorrelatedSelection has no sparse mode: {dense:.1f} GB of dense data, {correlations:.1f} GB of correlations.")
-    print_facts(f"The work of {ours.name}", facts)
+    print_facts(f"Work of {ours.name}", facts)
     write_results("wide_sparse", options, rows=rows, work=facts)
 
 

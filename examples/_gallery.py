@@ -23,7 +23,7 @@ def need(name: str) -> Path:
     path = data_file(name)
     if path is None:
         sys.exit(
-            f"This example needs {name}: put it into a folder and set COTERIE_DATA to that folder "
+            f"This example requires {name}. Put it into a folder and set COTERIE_DATA to that folder "
             "(see docs/evidence/examples.md)."
         )
     return path

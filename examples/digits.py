@@ -39,8 +39,8 @@ for row, (file, one, other) in zip(panels, [("mnist_3v8.npz", 3, 8), ("usps.npz"
     whole = GroupDiscoveryClassifier(SIZE, n_features_per_round=5, predict_with="groups").fit(X_train, y_train)
     n_support, n_members = len(model.support_features_), len(model.groups_.members)
     print(
-        f"{name}, {one} or {other}: right on {model.score(X_test, y_test):.2%} of test digits by {n_support} support pixels, "
-        f"on {whole.score(X_test, y_test):.2%} with these and {n_members - n_support} affiliated ones (of {side}²)"
+        f"{name}, {one} or {other}: test accuracy {model.score(X_test, y_test):.2%} with {n_support} support pixels, "
+        f"{whole.score(X_test, y_test):.2%} with these and {n_members - n_support} affiliated ones (of {side}²)"
     )
     difference = X_train[y_train == one].mean(axis=0) - X_train[y_train == other].mean(axis=0)
     pixel_map(model, (side, side), background=difference, ax=row[0], title=f"{name}: {one} (bright) or {other} (dark)")

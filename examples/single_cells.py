@@ -22,7 +22,7 @@ from coterie.report import annotate
 try:
     import anndata
 except ImportError:
-    raise SystemExit("This example needs anndata: pip install 'coterie[bio]'.") from None
+    raise SystemExit("This example requires anndata. Install it with: pip install 'coterie[bio]'.") from None
 
 SHOWN = 6
 with warnings.catch_warnings(action="ignore"):  # The file has an old format of anndata.
@@ -37,7 +37,7 @@ largest = cells.obs["bulk_labels"].mode()[0]
 folds = StratifiedKFold(5, shuffle=True, random_state=0)
 for what in ("support", "groups"):
     right = cross_val_score(model.set_params(predict_with=what), log_counts.X, kind, cv=folds).mean()
-    print(f"named rightly by {what}, of cells left out: {right:.1%} (all as {largest}: {np.mean(kind == largest):.1%})")
+    print(f"held-out accuracy with {what}: {right:.1%} (largest class, {largest}: {np.mean(kind == largest):.1%})")
 annotate(log_counts, model)  # var["support"], var["group"], var["correlation"], for scanpy
 print(log_counts.var.loc[log_counts.var["group"] > 0, ["support", "group", "correlation"]].head(4).to_string())
 
@@ -48,7 +48,7 @@ spread = expression.max(axis=0)
 figure = Figure(figsize=(10.5, 4.4), layout="constrained")
 ax = figure.add_subplot()
 image = ax.imshow(expression / spread, aspect="auto", cmap="cividis")
-figure.colorbar(image, ax=ax, label="mean log count, over the gene's largest", pad=0.01)
+figure.colorbar(image, ax=ax, label="mean log count / largest mean of the gene", pad=0.01)
 labels = [f"{g.labels[i]}{' …' * (i == SHOWN - 1 < len(g) - 1)}" for g in model.groups_ for i in range(min(SHOWN, len(g)))]
 ax.set_xticks(range(len(genes)), labels, rotation=90, fontsize=8)
 ax.set_yticks(range(len(kinds)), [f"{one} ({np.sum(kind == one)})" for one in kinds], fontsize=8)
@@ -57,5 +57,5 @@ for group in model.groups_:
     ax.get_xticklabels()[start].set_fontweight("bold")
     start += min(SHOWN, len(group))
     ax.axvline(start - 0.5, color="white", linewidth=2)
-ax.set_title("support genes (bold) and the genes affiliated with them, by kind of cell (number of cells)")
+ax.set_title("support genes (bold) and their affiliated genes, by cell type (number of cells)")
 write(figure, "single-cells")

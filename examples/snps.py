@@ -29,9 +29,10 @@ model.fit(data)
 genotypes = data.source.columns(np.arange(data.source.shape[1]))
 held_out = cross_val_score(model, genotypes, data.y, cv=KFold(5, shuffle=True, random_state=0)).mean()
 print(
-    f"{len(model.groups_)} groups of {len(model.groups_.members)} SNPs explain {model.score(data.source, data.y):.0%}", end=" "
+    f"{len(model.groups_)} groups of {len(model.groups_.members)} SNPs: training R² {model.score(data.source, data.y):.0%}",
+    end=", ",
 )
-print(f"of the trait's variance here, and {held_out:.0%} in people left out of the fit: few people, many weak effects")
+print(f"held-out R² {held_out:.0%} (few samples, many weak effects)")
 
 alone = association(data)  # every SNP separately
 for clump in alone.attach(model.groups_).clumps():
@@ -67,6 +68,6 @@ for number, group in enumerate(model.groups_):
         near.set_ylabel("" if number else "−log10 p", fontsize=8)
         near.tick_params(labelsize=7)
 whole.set_xticks(offset[:-1] + length / 2, [f"chromosome {c}" for c in chromosomes])
-whole.set(ylabel="−log10 p of one SNP alone", ylim=(0, np.nanmax(strength) + 0.9), xlim=(0, offset[-1]))
-whole.set_title("support SNPs (diamonds) and the SNPs linked with them")
+whole.set(ylabel="−log10 p of single SNPs", ylim=(0, np.nanmax(strength) + 0.9), xlim=(0, offset[-1]))
+whole.set_title("support SNPs (diamonds) and their linked SNPs")
 write(figure, "snps")

@@ -38,7 +38,7 @@ model.fit(X_train, y_train)
 print(f"{len(model.groups_)} support features in {time.perf_counter() - start:.1f} s", end="; ")
 share = model.n_correlations_evaluated_ / model.n_correlations_possible_
 print(f"{model.n_correlations_evaluated_:,} of {model.n_correlations_possible_:.2e} correlations computed ({share:.1e})")
-print(f"right on {model.score(X_test, y_test):.1%} of the test texts (by chance: 5 %)")
+print(f"test accuracy {model.score(X_test, y_test):.1%} (chance level: 5 %)")
 
 largest = FeatureGroups(sorted((group for group in model.groups_ if len(group) > 1), key=len, reverse=True)[:12])
 print(largest)

@@ -1,4 +1,4 @@
-"""Shared fixtures: small data with groups, and the real data where they are at hand."""
+"""Shared fixtures: small data with groups, and real data if available."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import sparse
 
 from coterie.datasets import make_support_affiliated
 
-# The suite must give the same answer every time; HYPOTHESIS_PROFILE=search looks for new examples.
+# Results of the suite must be reproducible. HYPOTHESIS_PROFILE=search looks for new examples.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
@@ -21,7 +21,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 @pytest.fixture(scope="session")
 def planted():
-    """300 x 80 with 4 groups of 11 true features; easy enough to be found whole."""
+    """Return 300 x 80 data with 4 groups of 11 true features, which are easily found completely."""
     return make_support_affiliated(300, 80, n_support=4, n_true=11, random_state=3)
 
 
@@ -31,7 +31,7 @@ def rng():
 
 
 def grouped_matrix(rng, n_samples=60, n_features=40, n_factors=8, noise=0.4):
-    """A matrix whose columns fall into correlated bunches, and labels that depend on some of them."""
+    """Return a matrix with groups of correlated columns, and labels that depend on some of them."""
     factors = rng.standard_normal((n_samples, n_factors))
     owner = rng.integers(0, n_factors, n_features)
     X = factors[:, owner] * rng.choice([-1.0, 1.0], n_features) + noise * rng.standard_normal((n_samples, n_features))
@@ -41,7 +41,7 @@ def grouped_matrix(rng, n_samples=60, n_features=40, n_factors=8, noise=0.4):
 
 
 def sparse_counts(rng, n_samples=80, n_features=120, density=0.08, n_copies=30):
-    """Sparse non-negative counts with near copies of some columns, as text has."""
+    """Return sparse non-negative counts with near copies of some columns, as in text."""
     X = rng.poisson(1.0, (n_samples, n_features)) * (rng.random((n_samples, n_features)) < density)
     for j in rng.choice(n_features, n_copies, replace=False):
         k = rng.integers(n_features)
@@ -52,7 +52,7 @@ def sparse_counts(rng, n_samples=80, n_features=120, density=0.08, n_copies=30):
 
 
 def data_folder() -> Path | None:
-    """Folder of the real data sets: $COTERIE_DATA, then ../shared/data."""
+    """Return the folder of the real data sets: $COTERIE_DATA, then ../shared/data."""
     candidates = [os.environ.get("COTERIE_DATA"), Path(__file__).resolve().parents[2] / "shared" / "data"]
     return next((Path(c) for c in candidates if c and Path(c).is_dir()), None)
 
@@ -61,11 +61,11 @@ def data_folder() -> Path | None:
 def real_data():
     folder = data_folder()
     if folder is None:
-        pytest.skip("real data sets are neither in $COTERIE_DATA nor in ../shared/data")
+        pytest.skip("real data sets not found in $COTERIE_DATA or ../shared/data")
     return folder
 
 
 def random_sparse(rng, shape, **options):
-    """``scipy.sparse.random_array``, whose generator has another name before SciPy 1.15."""
+    """Call ``scipy.sparse.random_array``, whose generator argument has another name before SciPy 1.15."""
     name = "rng" if "rng" in inspect.signature(sparse.random_array).parameters else "random_state"
     return sparse.random_array(shape, **{name: rng}, **options)

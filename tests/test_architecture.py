@@ -1,4 +1,4 @@
-"""The layers, and the rules of the house that no linter knows."""
+"""The layers, and further rules of the architecture that linters do not check."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 import coterie
 
 ROOT = Path(coterie.__file__).parent
-# From the bottom to the top: a module imports only from its own package and from layers before it. A package is one layer.
+# From bottom to top: a module imports only from its own package and from earlier layers. A package is one layer.
 LAYERS = [
     ["_figure", "markup"],
     ["_numba", "_parameters", "_warnings", "bounds", "groups", "interruption", "methods", "terminal"],
@@ -47,7 +47,7 @@ def name_of(path):
 
 
 def package_of(module):
-    """The package or lone module right below ``coterie`` that a module belongs to; "" for others."""
+    """Return the package or module directly below ``coterie`` that contains a module; "" for other modules."""
     parts = module.split(".")
     return parts[1] if parts[0] == "coterie" and len(parts) > 1 else ""
 
@@ -61,7 +61,7 @@ def is_for_types(node):
 
 
 def imports_of(path):
-    """The modules that a module imports when it runs; what only type checkers import is no dependency."""
+    """Return the modules that a module imports at run time; imports for type checkers are ignored."""
     tree = ast.parse(path.read_text())
     for_types = {id(inner) for node in ast.walk(tree) if is_for_types(node) for inner in ast.walk(node)}
     for node in (node for node in ast.walk(tree) if id(node) not in for_types):
@@ -83,11 +83,11 @@ def test_imports_go_one_way(path):
     for imported in imports_of(path):
         theirs = layer_of(imported)
         if mine is not None and theirs is not None and package_of(imported) != package:
-            assert theirs < mine, f"{name_of(path)} imports {imported}, which does not lie in an earlier layer"
+            assert theirs < mine, f"{name_of(path)} imports {imported}, which is not in an earlier layer"
 
 
-def test_the_cluster_is_a_leaf():
-    """Algorithms reach the workers through a source; what opens one there is loaded by name, in one module."""
+def test_algorithms_do_not_import_the_cluster():
+    """Algorithms use workers through a source; one module loads the cluster package by name to open it."""
     outside = [path for path in MODULES if package_of(name_of(path)) != "cluster"]
     importers = [name_of(path) for path in outside if any(package_of(name) == "cluster" for name in imports_of(path))]
     assert importers == ["coterie.cli.app", "coterie.cli.data"]
@@ -103,7 +103,7 @@ def test_only_one_module_imports_numba(path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_files_hold_one_idea(path):
+def test_files_are_short(path):
     assert len(path.read_text().splitlines()) <= 600
 
 
@@ -115,7 +115,7 @@ def test_public_names_are_documented_with_examples():
             assert ">>> " in getattr(module, name).__doc__, name
 
 
-def test_unknown_names_are_refused():
+def test_unknown_names_raise():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = coterie.nonsense
     assert "GroupDiscoveryClassifier" in dir(coterie)

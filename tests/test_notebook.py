@@ -1,4 +1,4 @@
-"""What a notebook shows: tables, pictures, bars and reports, and no name that writes the page."""
+"""Notebook output: tables, figures, progress bars and reports, without injection by names."""
 
 import pickle
 import sys
@@ -14,7 +14,14 @@ from coterie.comparison import Comparison, Row
 from coterie.progress import RoundProgress, StepProgress
 from tests.conftest import grouped_matrix
 
-EVIL = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "a\nb\u202ec\x00", "=cmd()", "x" * 10_000, "&amp;"]
+HOSTILE_NAMES = [
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "a\nb\u202ec\x00",
+    "=cmd()",
+    "x" * 10_000,
+    "&amp;",
+]
 ALLOWED = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "b", "small"}
 
 
@@ -52,15 +59,15 @@ def shown(thing):
     return page
 
 
-def evil_groups():
-    groups = [FeatureGroup(0, [1, 2, 3, 4, 5], [0.9, 0.8, -0.7, 0.6, 0.5], names=tuple(EVIL), confidence=0.9, effect=-0.3,
-                           shares=np.linspace(1, 0, 6))]  # fmt: skip
-    groups += [FeatureGroup(k, [], names=(name,), confidence=float("nan"), effect=0.1) for k, name in enumerate(EVIL)]
+def hostile_groups():
+    groups = [FeatureGroup(0, [1, 2, 3, 4, 5], [0.9, 0.8, -0.7, 0.6, 0.5], names=tuple(HOSTILE_NAMES), confidence=0.9,
+                           effect=-0.3, shares=np.linspace(1, 0, 6))]  # fmt: skip
+    groups += [FeatureGroup(k, [], names=(name,), confidence=float("nan"), effect=0.1) for k, name in enumerate(HOSTILE_NAMES)]
     return FeatureGroups(groups)
 
 
 def test_groups():
-    page = shown(evil_groups())
+    page = shown(hostile_groups())
     assert page.words.startswith("7 groups, 12 features")
     assert "<script>alert(1)</script>" in page.words
     assert "-0.3" in page.words
@@ -81,7 +88,7 @@ def test_many_groups_and_members_are_cut():
 
 
 def test_a_group():
-    page = shown(evil_groups()[0])
+    page = shown(hostile_groups()[0])
     assert "6 features, effect -0.3, confidence 0.90" in page.words
     assert page.tags.count("tr") == 7
     assert shown(FeatureGroup(4, [5], [-0.75])).words.endswith("5affiliated-0.75")
@@ -101,17 +108,17 @@ def test_confidence():
 
 def test_comparison_and_profile():
     rows = (
-        Row(EVIL[0], 5, 0, 5, 0.9, 0.1, 0.02, 0.5, "ok", ""),
-        Row.without_result("slow", 5, 0, "timed out", EVIL[1]),
+        Row(HOSTILE_NAMES[0], 5, 0, 5, 0.9, 0.1, 0.02, 0.5, "ok", ""),
+        Row.without_result("slow", 5, 0, "timed out", HOSTILE_NAMES[1]),
     )
-    page = shown(found := Comparison(rows, {(EVIL[0], 5, 0): [3, 1]}, 20))
+    page = shown(found := Comparison(rows, {(HOSTILE_NAMES[0], 5, 0): [3, 1]}, 20))
     assert "Comparison of 2 methods, 20 features" in page.words
-    assert "timed out (1 of 1 folds): " + EVIL[1] in page.words
-    assert EVIL[0] not in coterie.report(found, name=EVIL[0]).html
+    assert "timed out (1 of 1 folds): " + HOSTILE_NAMES[1] in page.words
+    assert HOSTILE_NAMES[0] not in coterie.report(found, name=HOSTILE_NAMES[0]).html
     X, _ = grouped_matrix(np.random.default_rng(0))
     for profile in (correlation_profile(X), correlation_profile(X, n_pairs=50, random_state=0)):
         assert shown(profile).tags.count("tr") == 11
-        assert EVIL[0] not in coterie.report(profile, name=EVIL[0]).html
+        assert HOSTILE_NAMES[0] not in coterie.report(profile, name=HOSTILE_NAMES[0]).html
 
 
 def test_figures_are_pictures():
@@ -126,7 +133,7 @@ def test_figures_are_pictures():
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """A kernel that keeps what is displayed."""
+    """Simulate a notebook kernel and collect the displayed output."""
     displayed = []
 
     class Handle:
@@ -177,7 +184,7 @@ CELLS = [
 
 @pytest.mark.slow
 def test_a_notebook_run_by_nbconvert(tmp_path):
-    """Groups, report, pictures and bars are HTML and PNG in what comes out."""
+    """The output has groups, reports, figures and progress bars as HTML and PNG."""
     nbformat, nbconvert = pytest.importorskip("nbformat"), pytest.importorskip("nbconvert")
     pytest.importorskip("ipykernel")
     from nbconvert.preprocessors import ExecutePreprocessor
@@ -186,7 +193,7 @@ def test_a_notebook_run_by_nbconvert(tmp_path):
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     ExecutePreprocessor(timeout=300, kernel_name="python3").preprocess(notebook, {"metadata": {"path": str(tmp_path)}})
     kinds = [[set(output.get("data", ())) for output in cell.outputs] for cell in notebook.cells]
-    for cell in (1, 3):  # a bar, then a table
+    for cell in (1, 3):  # a progress bar, then a table
         assert "text/html" in kinds[cell][0]
         assert "<progress" in notebook.cells[cell].outputs[0].data["text/html"]
     for cell in (1, 2, 3, 5, 7):
@@ -196,6 +203,8 @@ def test_a_notebook_run_by_nbconvert(tmp_path):
     page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
     assert page.count('<div class="coterie">') >= 4
     inside = next(dict(attributes)["srcdoc"] for tag, attributes in Frames(page).found if tag == "iframe")
-    assert inside.strip() == (tmp_path / "report.html").read_text(encoding="utf-8").strip()  # so that the digests hold
+    assert (
+        inside.strip() == (tmp_path / "report.html").read_text(encoding="utf-8").strip()
+    )  # unchanged, because the policy has digests
     assert page.count("data:image/png;base64") >= 2
     assert page.count("<progress") >= 3

@@ -1,4 +1,4 @@
-"""Validated fits and confidences stay in one process: no forks, so signals, threads and descriptors are the caller's own."""
+"""Validated fits and confidences run in one process, without changing signals, threads or descriptors of the caller."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from tests.fuzz import interrupt
 
 
 def in_new_process(code, seconds=120):
-    """Run code in a process of its own; it must end well in time."""
+    """Run code in a new process, which must succeed within the time limit."""
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False, timeout=seconds
     )
@@ -50,7 +50,7 @@ def test_no_process_is_started(rng, monkeypatch):
 
 
 def test_first_fits_in_threads_do_not_wait_for_each_other():
-    """The first fits of a process compile; several threads, and an event loop, may start with them."""
+    """The first fits of a process compile, possibly in several threads and an event loop at the same time."""
     in_new_process(
         WORK
         + """
@@ -68,7 +68,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: None"])
-def test_any_handler_of_ended_children(handler):
+def test_any_sigchld_handler(handler):
     in_new_process(WORK + f"\nimport signal\nsignal.signal(signal.SIGCHLD, {handler})\nwork()")
 
 
@@ -83,7 +83,7 @@ def test_no_descriptor_is_left_open(rng):
     assert psutil.Process().num_fds() <= before
 
 
-def test_threads_find_what_the_main_thread_finds(rng):
+def test_threads_and_main_thread_have_equal_results(rng):
     X, y = grouped_matrix(rng)
     expected = GroupDiscoveryClassifierCV(5, Cs=2, cv=3, random_state=0).fit(X, y)
     found = []
@@ -101,7 +101,7 @@ def test_threads_find_what_the_main_thread_finds(rng):
 
 
 @pytest.mark.parametrize("mode", ["main", "thread", "asyncio"])
-def test_interrupts_are_obeyed(mode):
+def test_interrupts_stop_the_work(mode):
     """A few of the interrupts of ``python -m tests.fuzz.interrupt``."""
     result = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.interrupt", "--times", "4", "--seed", "3", "--modes", mode],

@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, lines in a log, nothing when nobody asked."""
+"""Progress: bars on a terminal, lines in a log, nothing with verbose=0."""
 
 import io
 import re
@@ -14,12 +14,12 @@ class Terminal(io.StringIO):
         return True
 
     def shown(self):
-        """What has been drawn, one picture after the other, without colours and movements."""
+        """Return the output without colours and cursor movements."""
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.getvalue())
 
 
-def at_a_terminal(monkeypatch):
-    """To be called in the test itself: between fixtures and test, pytest sets the streams anew."""
+def use_terminal(monkeypatch):
+    """Replace stderr by a terminal; not a fixture, because pytest replaces the streams after fixtures."""
     for name, value in {"TERM": "xterm", "COLUMNS": "120"}.items():
         monkeypatch.setenv(name, value)
     terminal = Terminal()
@@ -42,10 +42,10 @@ def steps(verbose=1):
 
 
 @pytest.mark.parametrize("work", [rounds, steps])
-def test_nothing_is_shown_unless_asked(work, monkeypatch, capsys):
+def test_nothing_is_shown_by_default(work, monkeypatch, capsys):
     work(verbose=0)
     assert capsys.readouterr() == ("", "")
-    terminal = at_a_terminal(monkeypatch)
+    terminal = use_terminal(monkeypatch)
     work(verbose=0)
     assert terminal.getvalue() == ""
 
@@ -70,7 +70,7 @@ def test_steps_are_lines_in_a_log_once_each(capsys):
 
 
 def test_rounds_are_one_bar_on_a_terminal(monkeypatch, capsys):
-    terminal = at_a_terminal(monkeypatch)
+    terminal = use_terminal(monkeypatch)
     rounds()
     assert capsys.readouterr().out == ""
     last = terminal.shown().rstrip().splitlines()[-1]
@@ -79,7 +79,7 @@ def test_rounds_are_one_bar_on_a_terminal(monkeypatch, capsys):
 
 
 def test_steps_are_a_bar_each_on_a_terminal(monkeypatch):
-    terminal = at_a_terminal(monkeypatch)
+    terminal = use_terminal(monkeypatch)
     steps()
     bars = terminal.shown().rstrip().splitlines()[-3:]
     assert re.match(r"reading +[━╸╺ ]+ +75% ", bars[0])
@@ -90,7 +90,7 @@ def test_steps_are_a_bar_each_on_a_terminal(monkeypatch):
 
 @pytest.mark.parametrize("progress", [RoundProgress(2, 1, "discover"), StepProgress(1, "convert")])
 def test_an_error_ends_the_bars(progress, monkeypatch):
-    terminal = at_a_terminal(monkeypatch)
+    terminal = use_terminal(monkeypatch)
     with pytest.raises(ValueError, match="trouble"), progress:
         raise ValueError("trouble")
-    assert terminal.getvalue().endswith("\x1b[?25h")  # the cursor is back
+    assert terminal.getvalue().endswith("\x1b[?25h")  # the cursor is shown again

@@ -1,4 +1,4 @@
-"""On real data, where they are at hand: groups against brute force, gaps, and the same result in every form."""
+"""Real data, if available: groups compared with brute force, duality gaps, and equal results in every form."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def load_dense(path):
 
 
 def brute_force(S, model, threshold=0.7):
-    """Correlation of every column with every support column, by one sparse product."""
+    """Return the correlation of every column with every support column, by one sparse product."""
     S = sparse.csc_array(S, dtype=np.float64)
     n = S.shape[0]
     mean = np.asarray(S.mean(axis=0)).ravel()
@@ -58,7 +58,7 @@ def test_sparse_sets(real_data, name):
     assert {g.support: set(g.affiliated.tolist()) for g in model.groups_} == brute_force(X, model)
     order = np.random.default_rng(0).permutation(X.shape[1])
     permuted = GroupDiscoveryClassifier(50, n_jobs=1).fit(X.tocsc()[:, order], y)
-    # Identical columns can only be told apart by their place.
+    # Identical columns differ in their position only.
     first, second = X.tocsc()[:, model.support_features_], X.tocsc()[:, order[permuted.support_features_]]
     assert (first != second).nnz == 0
 
@@ -80,7 +80,7 @@ def test_dense_sets(real_data, name, options):
 
 
 def test_expression_data_with_few_samples(real_data):
-    """44 samples, 7,129 genes, read by scikit-learn: separable at once."""
+    """44 samples and 7,129 genes, read by scikit-learn, are separable from the first round."""
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(str(real_data / "duke.svm"))

@@ -1,4 +1,4 @@
-"""A real browser: Debian's Chromium, driven by selenium. Where it cannot be had, the tests are skipped with a reason."""
+"""A real browser (Debian's Chromium, driven by selenium). The tests are skipped if it is not installed."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ DRIVER = shutil.which("chromedriver")
 
 
 def pytest_collection_modifyitems(items):
-    """Everything here needs a browser; ``make test`` leaves it out."""
+    """Mark all tests of this folder, which require a browser; ``make test`` excludes them."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items):
 
 
 class Browser:
-    """A window with a page in it."""
+    """A browser window with a page."""
 
     def __init__(self, driver):
         self.driver = driver
@@ -45,14 +45,14 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def wait(self, script, *arguments, seconds=30):
-        """What a script returns, once that is true."""
+        """Return the result of a script as soon as it is true."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             value = self.run(script, *arguments)
             if value:
                 return value
             time.sleep(0.05)
-        raise AssertionError(f"not within {seconds} s: {script}")
+        raise AssertionError(f"Not true within {seconds} s: {script}")
 
     def text(self, selector):
         return self.run("return document.querySelector(arguments[0])?.innerText", selector)
@@ -75,11 +75,11 @@ class Browser:
             self.run("document.querySelector(arguments[0]).dispatchEvent(new Event('input'))", selector)
 
     def messages(self):
-        """What the console has said since the last time."""
+        """Return the messages of the console since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self):
-        """Addresses that were asked for since the last time."""
+        """Return the addresses requested since the last call."""
         entries = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         return [entry["params"]["request"]["url"] for entry in entries if entry["method"] == "Network.requestWillBeSent"]
 
@@ -88,7 +88,7 @@ class Browser:
 def browser(tmp_path_factory):
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     if CHROMIUM is None or DRIVER is None:
-        pytest.skip("Chromium and chromedriver are not installed (make test-browser installs them where it may)")
+        pytest.skip("Chromium and chromedriver are not installed (make test-browser installs them if permitted)")
     options = selenium.ChromeOptions()
     options.binary_location = CHROMIUM
     downloads = tmp_path_factory.mktemp("downloads")
@@ -105,7 +105,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def quiet(browser):
-    """The browser, of whose page nothing may be heard: no message, no request but for the page itself."""
+    """Return the browser, and check afterwards that there were no messages and no requests except for the page."""
     yield browser
     assert browser.messages() == []
     asked = [url for url in browser.requests() if not url.startswith(("about:", "data:", "blob:"))]

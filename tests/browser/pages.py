@@ -1,4 +1,4 @@
-"""Reports for the browser to open."""
+"""Reports for the browser tests."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from coterie.report.assembly import assemble, open_data
 from coterie.report.page import render
 from tests.conftest import grouped_matrix
 
-EVIL = [
+HOSTILE_NAMES = [
     "<script>window.hacked = 1</script>",
     "\"'><img src=x onerror='window.hacked = 1'>",
     "two\nlines\r\nand a\ttab",
@@ -29,7 +29,7 @@ EVIL = [
 
 
 def small(path):
-    """Two classes, confidences, held-out scores: everything that a page can show of a few groups."""
+    """Write a page with two classes, confidences and held-out scores: all content that a page can have."""
     X, y = grouped_matrix(np.random.default_rng(0), n_samples=120, n_features=40, n_factors=14)
     names = [f"gene {j}" for j in range(40)]
     labels = np.where(y == y[0], "ill", "well")
@@ -48,15 +48,18 @@ def small(path):
     return model
 
 
-def evil(path):
-    """Every name in the page is hostile."""
+def hostile(path):
+    """Write a page with hostile names only."""
     X, _ = grouped_matrix(np.random.default_rng(1), n_samples=90, n_features=40, n_factors=14)
-    names = [EVIL[j % len(EVIL)] + (f" {j}" if j >= len(EVIL) else "") for j in range(40)]
-    labels = np.array([EVIL[0], EVIL[3], EVIL[5]])[np.digitize(X[:, 0] + X[:, 5], [-0.7, 0.7])]
+    names = [HOSTILE_NAMES[j % len(HOSTILE_NAMES)] + (f" {j}" if j >= len(HOSTILE_NAMES) else "") for j in range(40)]
+    labels = np.array([HOSTILE_NAMES[0], HOSTILE_NAMES[3], HOSTILE_NAMES[5]])[np.digitize(X[:, 0] + X[:, 5], [-0.7, 0.7])]
     model = GroupDiscoveryClassifier(10, threshold=0.7).fit(source := as_source(X, names), labels)
-    info = {EVIL[1]: [EVIL[j % len(EVIL)] for j in range(40)], "chromosome": [EVIL[j % 3] for j in range(40)],
+    info = {HOSTILE_NAMES[1]: [HOSTILE_NAMES[j % len(HOSTILE_NAMES)] for j in range(40)],
+            "chromosome": [HOSTILE_NAMES[j % 3] for j in range(40)],
             "position": np.arange(40)}  # fmt: skip
-    page = coterie.report(model, source, labels, path, name=EVIL[0], label=EVIL[1], feature_info=info, command=EVIL[9])
+    page = coterie.report(
+        model, source, labels, path, name=HOSTILE_NAMES[0], label=HOSTILE_NAMES[1], feature_info=info, command=HOSTILE_NAMES[9]
+    )
     assert page.path == path
     return model, names
 
@@ -69,7 +72,7 @@ def regression(path):
 
 
 def many(path, n_groups=10_000, n_members=40):
-    """Ten thousand groups with four hundred thousand members, straight from the dictionary."""
+    """Write a page with ten thousand groups and four hundred thousand members, from a dictionary."""
     rng = np.random.default_rng(0)
     correlation = np.sort(rng.uniform(0.7, 1, (n_groups, n_members - 1)))[:, ::-1]
     confidence, effect = rng.uniform(0, 1, n_groups), rng.standard_normal(n_groups)

@@ -1,4 +1,4 @@
-"""The report as a reader has it: in a real browser, with the mouse, the keyboard, a phone and a printer."""
+"""The report in a real browser, with mouse, keyboard, the width of a phone, and print."""
 
 import base64
 import csv
@@ -28,8 +28,8 @@ def small(folder):
 
 
 @pytest.fixture(scope="module")
-def evil(folder):
-    return folder / "evil.html", *pages.evil(folder / "evil.html")
+def hostile(folder):
+    return folder / "hostile.html", *pages.hostile(folder / "hostile.html")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def names(browser):
     return browser.texts("#groups tbody tr[data-row] td.kind-name")
 
 
-def test_everything_is_there(quiet, small):
+def test_page_content(quiet, small):
     path, model = small
     quiet.open(path)
     assert quiet.text("h1") == "What predicts diagnosis in genes.csv"
@@ -62,7 +62,7 @@ def test_everything_is_there(quiet, small):
 
 
 def test_the_policy_is_enforced(browser, small):
-    """What is slipped in does not run: the browser says so, and nothing else happens."""
+    """Injected scripts do not run, and the browser reports them."""
     browser.open(small[0])
     browser.run("const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; document.body.append(s)")
     browser.run("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')")
@@ -184,8 +184,8 @@ def read_csv(path):
     return list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8"), newline="")))
 
 
-def test_hostile_names_are_harmless(quiet, evil):
-    path, model, all_names = evil
+def test_hostile_names_are_harmless(quiet, hostile):
+    path, model, all_names = hostile
     quiet.open(path)
     for row in range(len(model.groups_)):
         quiet.run("document.querySelector(`tr[data-row='${arguments[0]}'] .opener`)?.click()", row)
@@ -216,7 +216,7 @@ def wait_for(folder, pattern):
     raise AssertionError(f"nothing was saved: {list(folder.iterdir())}")
 
 
-@pytest.mark.parametrize("page", ["small", "evil", "many"])
+@pytest.mark.parametrize("page", ["small", "hostile", "many"])
 def test_phone(quiet, request, page):
     given = request.getfixturevalue(page)
     quiet.open(given[0] if isinstance(given, tuple) else given, width=390, height=844)
@@ -229,7 +229,7 @@ def test_phone(quiet, request, page):
         ".filter((n) => !n.closest('svg, .visually-hidden') && !clipped(n)).map((n) => `${n.tagName}.${n.className}`)"
     )
     assert wide == []
-    # Place and direction have the same place in a narrow row, so that only one of them is shown.
+    # In a narrow row, only one of position and direction is shown, in the same place.
     both = quiet.run(
         "return [...document.querySelectorAll('td.key-place ~ td.key-direction')].filter((n) => n.offsetParent).length"
     )
@@ -242,9 +242,9 @@ def test_phone(quiet, request, page):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("page", ["small", "evil"])
+@pytest.mark.parametrize("page", ["small", "hostile"])
 def test_contrast(quiet, request, dark, page):
-    """AA: 4.5 to 1 for text against what lies behind it."""
+    """WCAG AA: contrast of at least 4.5 to 1 between text and background."""
     quiet.open(request.getfixturevalue(page)[0], dark=dark)
     quiet.click(".opener")
     quiet.run("for (const d of document.querySelectorAll('details')) d.open = true")
@@ -273,7 +273,7 @@ return poor;
 """
 
 
-def test_screen_readers_have_names_for_all(quiet, small):
+def test_controls_have_accessible_names(quiet, small):
     quiet.open(small[0])
     unnamed = quiet.run(
         "return [...document.querySelectorAll('button, input, svg[role], section, summary')].filter((n) => !(n.ariaLabel ||"
@@ -316,7 +316,7 @@ def test_ten_thousand_groups(quiet, many):
     assert quiet.count("tr.details .scroller tbody tr") == 40
 
 
-def test_rows_below_an_opened_one_stay_in_their_places(quiet, many):
+def test_rows_below_an_open_row_keep_their_positions(quiet, many):
     quiet.open(many)
     quiet.click("tr[data-row='3'] .opener")
     quiet.wait("return document.querySelectorAll('tr.details').length === 1")
@@ -376,7 +376,7 @@ def test_a_column_of_the_registry_needs_no_change_of_the_script(quiet, folder, m
     assert sorted(saved) == pytest.approx(sorted(np.ptp(group.correlation) for group in model.groups_), rel=1e-3)
 
 
-def test_without_scripts_there_is_a_table(quiet, small):
+def test_table_without_scripts(quiet, small):
     path, model = small
     quiet.cdp("Emulation.setScriptExecutionDisabled", value=True)
     try:

@@ -1,4 +1,4 @@
-"""Comparisons without processes, where processes are not what is tested."""
+"""Comparisons in this process, for tests that do not concern processes."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from coterie.comparison.trial import Trial
 
 
 class Inline:
-    """Does what a schedule does, in this process."""
+    """Replacement of the schedule that runs all trials in this process."""
 
     def __init__(self, setting, folder, limits, n_jobs):
         self.setting = setting

@@ -1,4 +1,4 @@
-"""Selectors that do what they should not."""
+"""Selectors that hang, fail, exit or use too much memory."""
 
 import os
 import signal
@@ -12,18 +12,18 @@ from sklearn.base import BaseEstimator
 
 
 class Selector(BaseEstimator):
-    """Keeps the features of largest variance."""
+    """Select the features of largest variance."""
 
     def __init__(self, n_features_to_select=2):
         self.n_features_to_select = n_features_to_select
 
     def fit(self, X, y):
-        self.misbehave(X, y)
+        self.fail(X, y)
         scores = np.asarray(X).var(axis=0)
         self.mask_ = np.isin(np.arange(X.shape[1]), np.argsort(-scores, kind="stable")[: self.n_features_to_select])
         return self
 
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         pass
 
     def get_support(self):
@@ -31,19 +31,19 @@ class Selector(BaseEstimator):
 
 
 class Raises(Selector):
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         raise RuntimeError("no\nluck")
 
 
 class Hangs(Selector):
-    """On some numbers of features, with a child of its own that would outlive it."""
+    """Hang at some numbers of features, with a child process that would outlive it."""
 
     def __init__(self, n_features_to_select=2, at=(2, 3), pid_file=None):
         super().__init__(n_features_to_select)
         self.at = at
         self.pid_file = pid_file
 
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         if self.n_features_to_select in self.at:
             if self.pid_file is not None:
                 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
@@ -53,44 +53,44 @@ class Hangs(Selector):
 
 
 class HangsOnFewSamples(Selector):
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         if len(y) < 40:
             time.sleep(300)
 
 
-class Eats(Selector):
-    def misbehave(self, X, y):
-        eaten = []
-        while len(eaten) < 30:  # the limit comes long before
-            eaten.append(np.ones(8_000_000))
-            time.sleep(0.3 if len(eaten) > 8 else 0.0)
-        raise RuntimeError("nobody stopped me")
+class UsesTooMuchMemory(Selector):
+    def fail(self, X, y):
+        blocks = []
+        while len(blocks) < 30:  # the memory limit is reached earlier
+            blocks.append(np.ones(8_000_000))
+            time.sleep(0.3 if len(blocks) > 8 else 0.0)
+        raise RuntimeError("the memory limit was not enforced")
 
 
 class HasNoMemory(Selector):
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         raise MemoryError("Unable to allocate 1 TiB")
 
 
-class IsKilled(Selector):
-    def misbehave(self, X, y):
+class KillsItself(Selector):
+    def fail(self, X, y):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Exits(Selector):
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         print("goodbye")
         sys.stdout.flush()
         os._exit(7)
 
 
 class CallsExit(Selector):
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         sys.exit(3)
 
 
 class Warns(Selector):
-    def misbehave(self, X, y):
+    def fail(self, X, y):
         warnings.warn("something is\nodd", stacklevel=1)
 
 

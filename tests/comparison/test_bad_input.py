@@ -1,4 +1,4 @@
-"""One clear error for each wrong input, before any work."""
+"""Wrong input raises one clear error before any work."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_wrong_data():
             coterie.compare("fisher", bad, labels, n_features=2)
 
 
-def test_what_cannot_be_sent_is_named():
+def test_error_names_the_selector_that_cannot_be_pickled():
     class Clinging(FilterSelector):
         def __reduce__(self):
             raise TypeError("cannot pickle me")
@@ -70,5 +70,5 @@ def test_default_numbers_of_features(inline):
 
 
 @parametrize_with_checks([FilterSelector("fisher", 1), FilterSelector("variance", 1)])
-def test_filter_selector_is_one_of_scikit_learns(estimator, check):
+def test_filter_selector_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

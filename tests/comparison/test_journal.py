@@ -1,4 +1,4 @@
-"""A comparison that was ended goes on; one that has become another is refused."""
+"""A stopped comparison continues; a folder with a different comparison is refused."""
 
 import errno
 import json
@@ -35,14 +35,16 @@ def test_resumed_equals_uninterrupted(inline, tmp_path, kept):
     assert len(whole.rows) == 12
     run(tmp_path / "cut")
     rows = (tmp_path / "cut" / "rows.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "cut" / "rows.jsonl").write_bytes(b"".join(rows[:kept]) + rows[kept][: len(rows[kept]) // 2])  # a kill
+    (tmp_path / "cut" / "rows.jsonl").write_bytes(
+        b"".join(rows[:kept]) + rows[kept][: len(rows[kept]) // 2]
+    )  # as after a kill
     resumed = run(tmp_path / "cut")
     assert resumed.table.drop(columns="fit_seconds").equals(whole.table.drop(columns="fit_seconds"))
     assert all(np.array_equal(resumed.selections[key], whole.selections[key]) for key in whole.selections)
     lines = (tmp_path / "cut" / "rows.jsonl").read_bytes().splitlines(keepends=True)
     assert lines[:kept] == rows[:kept]
     assert len(lines) == 12
-    assert run(tmp_path / "cut").table.equals(resumed.table)  # the times, too
+    assert run(tmp_path / "cut").table.equals(resumed.table)  # including the times
     assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == ["rows.jsonl", "settings.json"]
 
 
@@ -75,7 +77,7 @@ def test_methods_and_numbers_can_be_added(inline, tmp_path):
         ({"methods": {"gdm": selector_named("fisher")}}, "different parameters of 'gdm'"),
     ],
 )
-def test_another_comparison_is_refused(inline, tmp_path, change, words):
+def test_different_comparison_is_refused(inline, tmp_path, change, words):
     run(tmp_path / "out")
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     with pytest.raises(ValueError, match=words) as caught:
@@ -84,7 +86,7 @@ def test_another_comparison_is_refused(inline, tmp_path, change, words):
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_the_same_comparison_in_other_words_is_not_refused(inline, tmp_path):
+def test_equivalent_arguments_are_accepted(inline, tmp_path):
     first = run(tmp_path / "out")
     again = run(tmp_path / "out", {"gdm": selector_named("gdm", C=1.0), "fisher": "fisher"}, X=np.asfortranarray(X), n_jobs=1)
     assert again.table.equals(first.table)
@@ -102,7 +104,7 @@ def test_digests_are_the_same_in_every_process():
     assert len(set(seeds[0].split())) == 3
 
 
-def test_folders_that_are_none_of_ours(inline, tmp_path):
+def test_unsuitable_folders_are_refused(inline, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
@@ -144,7 +146,7 @@ def test_damaged_rows(inline, tmp_path):
     assert len(run(tmp_path / "out").rows) == 12
 
 
-def test_two_at_the_same_time_are_refused(inline, tmp_path):
+def test_second_writer_is_refused(inline, tmp_path):
     run(tmp_path / "out")
     with results_folder(tmp_path / "out"), ThreadPoolExecutor(1) as pool:
         other = pool.submit(run, tmp_path / "out", X=None)  # refused before the data are looked at
@@ -153,8 +155,8 @@ def test_two_at_the_same_time_are_refused(inline, tmp_path):
     run(tmp_path / "out")
 
 
-def test_rows_of_another_are_never_lost(inline, tmp_path):
-    """A folder with a rows.jsonl and no settings is not a comparison of ours."""
+def test_foreign_rows_are_never_overwritten(inline, tmp_path):
+    """A folder with rows.jsonl but without settings is not a comparison."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "rows.jsonl").write_text("mine\n")
     for overwrite in (False, True):
@@ -177,7 +179,7 @@ def test_an_error_leaves_no_folder(inline, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_the_copy_of_the_data_that_a_killed_comparison_left_goes_with_the_next(inline, tmp_path, monkeypatch):
+def test_data_copy_of_a_killed_comparison_is_removed_by_the_next(inline, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = f"""if True:
         import os, signal, tempfile
@@ -191,7 +193,7 @@ def test_the_copy_of_the_data_that_a_killed_comparison_left_goes_with_the_next(i
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
     (left,) = os.listdir(tmp_path)
     assert (tmp_path / left / "data" / "header.json").exists()
-    assert (tmp_path / left).stat().st_mode & 0o777 == 0o700  # its pickles are trusted
+    assert (tmp_path / left).stat().st_mode & 0o777 == 0o700  # private, because its pickles are loaded
     run(None)
     assert os.listdir(tmp_path) == []
 
@@ -204,7 +206,7 @@ def test_a_full_disk_names_the_file(inline, tmp_path):
             journal.add(Row.without_result("gdm", 2, 0, "failed", ""), np.arange(2))
 
 
-def test_a_kill_before_the_first_settings_is_no_obstacle(inline, tmp_path):
+def test_comparison_runs_after_a_kill_before_the_settings(inline, tmp_path):
     code = f"""if True:
         import os, signal
         from coterie.comparison.journal import Journal, results_folder
@@ -220,7 +222,7 @@ def test_a_kill_before_the_first_settings_is_no_obstacle(inline, tmp_path):
 
 
 @pytest.mark.parametrize("locks", ["none", "refused"])
-def test_without_locks_it_goes_on(inline, tmp_path, monkeypatch, locks):
+def test_comparison_runs_without_file_locks(inline, tmp_path, monkeypatch, locks):
     fcntl = pytest.importorskip("fcntl")
 
     def refuse(file, operation):
@@ -231,7 +233,7 @@ def test_without_locks_it_goes_on(inline, tmp_path, monkeypatch, locks):
 
 
 def test_rows_are_plain_json(inline, tmp_path):
-    run(tmp_path / "out", ["oscar"], y=np.tile([0, 1, 2], 20))  # fails: its measures are NaN
+    run(tmp_path / "out", ["oscar"], y=np.tile([0, 1, 2], 20))  # a failed row, whose measures are NaN
     lines = (tmp_path / "out" / "rows.jsonl").read_text().splitlines()
     entries = [json.loads(line, parse_constant=lambda _: pytest.fail("NaN")) for line in lines]
     assert {entry["accuracy"] for entry in entries} == {None}

@@ -1,4 +1,4 @@
-"""Processes that hang, die, eat memory or are left behind."""
+"""Processes that hang, end, use too much memory or outlive the comparison."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from coterie.comparison import run
 from coterie.comparison.process import group_memory, own_memory
 from tests.cli.conftest import listen_to_signals
 from tests.comparison.conftest import Inline
-from tests.comparison.misbehaving import Eats, Exits, Hangs, HangsOnFewSamples, IsKilled, Selector
+from tests.comparison.misbehaving import Exits, Hangs, HangsOnFewSamples, KillsItself, Selector, UsesTooMuchMemory
 from tests.conftest import grouped_matrix
 
 X, y = grouped_matrix(np.random.default_rng(3), n_samples=80, n_features=12)
@@ -40,27 +40,27 @@ def wait_until_ended(pids, seconds=20):
 
 
 @pytest.fixture(scope="module")
-def misbehaved(tmp_path_factory):
+def comparison_with_failures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("misbehaved")
     methods = {
         "good": Selector(),
         "hangs": Hangs(at=(3,), pid_file=str(folder / "pids")),
-        "eats": Eats(),
-        "killed": IsKilled(),
+        "eats": UsesTooMuchMemory(),
+        "killed": KillsItself(),
         "exits": Exits(),
         "fisher": "fisher",
     }
-    limits = {"time_limit": 15.0, "memory_limit": "500MB"}  # fresh memory takes seconds on a busy machine
+    limits = {"time_limit": 15.0, "memory_limit": "500MB"}  # allocation takes seconds on a busy machine
     comparison = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, n_jobs=2, results=folder / "out", **limits)
     return comparison, folder, methods, limits
 
 
-def test_each_trouble_is_a_row(misbehaved):
-    table = misbehaved[0].table.set_index(["method", "n_features"])
+def test_each_failure_is_a_row(comparison_with_failures):
+    table = comparison_with_failures[0].table.set_index(["method", "n_features"])
     assert table.status.to_dict() == {
         ("good", 2): "ok",
         ("good", 3): "ok",
-        ("hangs", 2): "ok",  # what it had done before stays
+        ("hangs", 2): "ok",  # rows finished before are kept
         ("hangs", 3): "timed out",
         ("eats", 2): "out of memory",
         ("eats", 3): "out of memory",
@@ -77,20 +77,20 @@ def test_each_trouble_is_a_row(misbehaved):
     assert table.message["exits", 2] == "its process ended with code 7: goodbye"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_what_a_method_has_started_ends_with_it(misbehaved):
-    pids = [int(pid) for pid in (misbehaved[1] / "pids").read_text().split()]
+@pytest.mark.skipif(sys.platform != "linux", reason="requires /proc")
+def test_child_processes_of_a_method_end_with_it(comparison_with_failures):
+    pids = [int(pid) for pid in (comparison_with_failures[1] / "pids").read_text().split()]
     assert len(pids) == 2
     assert wait_until_ended(pids) == []
 
 
-def test_what_is_done_is_not_done_again(misbehaved, monkeypatch):
-    comparison, folder, methods, limits = misbehaved
-    monkeypatch.setattr("coterie.comparison.run.Schedule.run", lambda *_: None)  # no row can come from there
+def test_finished_rows_are_not_run_again(comparison_with_failures, monkeypatch):
+    comparison, folder, methods, limits = comparison_with_failures
+    monkeypatch.setattr("coterie.comparison.run.Schedule.run", lambda *_: None)  # rows can only come from the journal
     again = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, results=folder / "out", **limits)
     assert again.table.equals(comparison.table)
     more = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, results=folder / "out", time_limit=60)
-    lost = {("hangs", 3), ("eats", 2), ("eats", 3)}  # to be tried again with other limits
+    lost = {("hangs", 3), ("eats", 2), ("eats", 3)}  # run again with other limits
     assert {(row.method, row.n_features) for row in comparison.rows} - {(r.method, r.n_features) for r in more.rows} == lost
 
 
@@ -102,7 +102,7 @@ def test_a_new_process_takes_the_next_fold():
 
 def test_the_result_does_not_depend_on_the_number_of_processes(monkeypatch):
     options = {"n_features": [2, 5], "cv": 2}
-    two = coterie.compare(["mrmr"], X, y, n_jobs=2, **options)  # a process for each of two folds
+    two = coterie.compare(["mrmr"], X, y, n_jobs=2, **options)  # one process per fold
     monkeypatch.setattr(run, "Schedule", Inline)
     one = coterie.compare(["mrmr"], X, y, **options)
     assert one.table.drop(columns="fit_seconds").equals(two.table.drop(columns="fit_seconds"))
@@ -117,7 +117,7 @@ SCRIPT = """
     from tests.comparison.misbehaving import Hangs, Selector
     from tests.comparison.test_processes import SPLIT, X, y
 
-    class Mine(Selector):  # of a script without a guard for its main part
+    class Mine(Selector):  # in a script without an "if __name__" guard
         pass
 
     methods = {"mine": Mine(), "hangs": Hangs(pid_file=sys.argv[1] + "/pids")}
@@ -127,7 +127,7 @@ SCRIPT = """
 
 
 def started(folder):
-    """A script that has done one method and hangs in the next."""
+    """Start a script that has finished one method and hangs in the next."""
     (folder / "script.py").write_text(textwrap.dedent(SCRIPT))
     script = subprocess.Popen(
         [sys.executable, "-c", "import runpy, sys; sys.path.insert(0, '.'); runpy.run_path(sys.argv[2], run_name='__main__')",
@@ -142,14 +142,14 @@ def started(folder):
     return script, [int(pid) for pid in (folder / "pids").read_text().split()]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="requires /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_signal_leaves_what_is_done_and_no_process(tmp_path, number):
+def test_signal_keeps_finished_rows_and_leaves_no_process(tmp_path, number):
     script, pids = started(tmp_path)
     script.send_signal(number)
     printed, errors = script.communicate(timeout=60)
     left = wait_until_ended(pids[:1])
-    for pid in pids[1:]:  # a child of the method's own, which nobody can know of when the parent is killed
+    for pid in pids[1:]:  # the method's own child process is unknown if the parent is killed
         if number == signal.SIGKILL and is_running(pid):
             os.kill(pid, signal.SIGKILL)
     assert left == []
@@ -173,7 +173,7 @@ def test_ctrl_c_before_the_first_row_is_passed_on(monkeypatch):
 
 @pytest.fixture
 def parent_and_child():
-    """A process with a child, each with 100 MB of its own and a mapped file of 150 MB."""
+    """Start a process with a child, each with 100 MB of private memory and a mapped file of 150 MB."""
     code = (
         "import mmap, tempfile; own = bytearray(100_000_000); file = tempfile.TemporaryFile(); file.truncate(150_000_000); "
         "mapped = mmap.mmap(file.fileno(), 0); mapped[::4096] = bytes(len(mapped[::4096])); "
@@ -189,17 +189,17 @@ def parent_and_child():
         process.communicate(b"\n")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="mapped files count elsewhere")
+@pytest.mark.skipif(sys.platform != "linux", reason="mapped files are counted on other systems")
 def test_memory_of_a_process_and_its_children(parent_and_child, monkeypatch):
     pid = parent_and_child.pid
-    assert psutil.Process(pid).memory_info().rss > 250e6  # with the file
+    assert psutil.Process(pid).memory_info().rss > 250e6  # including the file
     assert 100e6 < own_memory(pid) < 180e6
     assert 200e6 < group_memory(pid) < 360e6
-    monkeypatch.delattr(os, "getpgid")  # as where there are no groups
+    monkeypatch.delattr(os, "getpgid")  # as on systems without process groups
     assert 200e6 < group_memory(pid) < 360e6
 
 
-def test_memory_of_what_has_ended_meanwhile(monkeypatch):
+def test_memory_of_ended_process(monkeypatch):
     ended = subprocess.Popen([sys.executable, "-c", "pass"], start_new_session=True)
     ended.wait()
     monkeypatch.setattr(psutil, "pids", lambda: [ended.pid, os.getpid()])

@@ -1,4 +1,4 @@
-"""Comparisons for a quantitative trait, and with gaps that every fold fills by itself."""
+"""Comparisons with a quantitative trait, and with missing values that are imputed per fold."""
 
 import math
 
@@ -22,7 +22,7 @@ def trait(rng):
     return np.where(rng.random(X.shape) < 0.15, np.nan, X), y
 
 
-def test_against_obvious_code(trait, tmp_path):
+def test_equals_naive_code(trait, tmp_path):
     X, y = trait
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
     found = coterie.compare(["correlation"], imputed(X, "mean"), y, n_features=3, cv=folds, results=tmp_path / "r")

@@ -1,4 +1,4 @@
-"""One method on the folds, against slow, obvious code."""
+"""One method on the folds, compared with naive code."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def data():
 
 
 def naive(X, y, selector, size, classifier, folds, score=None):
-    """Accuracies and redundancies by hand."""
+    """Compute accuracies and redundancies in a plain loop over the folds."""
     found = []
     for train, test in folds:
         mask = clone(selector).set_params(k=size).fit(X[train], y[train]).get_support()
@@ -79,12 +79,12 @@ def test_any_classifier_and_score(inline, data):
     tree = DecisionTreeClassifier(random_state=0)
     comparison = coterie.compare([SelectKBest()], X, y, n_features=4, cv=folds, classifier=tree, scoring="balanced_accuracy")
     expected = naive(X, y, SelectKBest(), 4, tree, folds, balanced_accuracy_score)
-    np.testing.assert_allclose(comparison.table.accuracy, expected[:, 1], atol=0.08)  # the tree sees no scaled features
+    np.testing.assert_allclose(comparison.table.accuracy, expected[:, 1], atol=0.08)  # the features of the tree are not scaled
     assert comparison.table.method.unique().tolist() == ["SelectKBest"]
     assert "balanced_accurac" in repr(comparison)
 
 
-def test_selection_sees_the_training_part_alone(inline, data):
+def test_selection_uses_the_training_part_only(inline, data):
     X, y = data
     train, test = np.arange(60), np.arange(60, 90)
     spoilt, flipped = X.copy(), y.copy()
@@ -100,18 +100,18 @@ def test_selection_sees_the_training_part_alone(inline, data):
     assert clean.table.redundancy_rate.equals(dirty.table.redundancy_rate)
 
 
-def test_noise_is_not_learnt(inline):
+def test_noise_has_no_held_out_accuracy(inline):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((100, 2000)), np.repeat([0, 1], 50)
     comparison = coterie.compare(["fisher", "mrmr"], X, y, n_features=20)
     assert (comparison.summary().accuracy < 0.7).all()
     outside = FilterSelector("fisher", 20).fit(X, y).support_features_
-    assert coterie.compare("fisher", X[:, outside], y, n_features=20).summary().accuracy[0] > 0.8  # what cheating would give
+    assert coterie.compare("fisher", X[:, outside], y, n_features=20).summary().accuracy[0] > 0.8  # selection on all samples
 
 
 @pytest.mark.parametrize("make", [grouped_matrix, sparse_counts])
 @pytest.mark.parametrize("name", NESTED)
-def test_one_fit_serves_all_numbers_where_it_says_so(inline, name, make):
+def test_nested_selectors_are_fitted_once(inline, name, make):
     X, y = make(np.random.default_rng(11))
     X = sparse.csr_array(X) if make is sparse_counts else X
     settings = {
@@ -147,13 +147,13 @@ def test_other_selectors_are_fitted_for_each_number(selector):
     assert read_contenders([selector], 0)[0].nested == ""
 
 
-def test_what_transform_would_keep_is_judged(inline, data):
+def test_features_kept_by_transform_are_tested(inline, data):
     X, y = data
     comparison = coterie.compare([GroupDiscoveryClassifier(keep="groups")], X, y, n_features=[2, 4], cv=2)
     assert (comparison.table.n_selected > comparison.table.n_features).all()
 
 
-def test_a_small_seed_of_selectors_of_all_kinds(inline, data):
+def test_selectors_of_scikit_learn(inline, data):
     X, y = data
     methods = [SelectKBest(), SelectFromModel(LogisticRegression(), threshold=-np.inf), RFE(LogisticRegression())]
     comparison = coterie.compare(methods, X, y, n_features=[2, 5], cv=2)
@@ -161,9 +161,9 @@ def test_a_small_seed_of_selectors_of_all_kinds(inline, data):
     assert set(comparison.table.status) == {"ok"}
 
 
-def test_sparse_frame_and_array_say_the_same(inline, rng):
+def test_sparse_frame_and_array_have_equal_results(inline, rng):
     X, y = sparse_counts(rng)
-    names = [f"word {j:03}" for j in range(X.shape[1])]  # equal columns go by name
+    names = [f"word {j:03}" for j in range(X.shape[1])]  # names break ties between equal columns
     methods = {
         "fisher": "fisher",
         "mrmr": "mrmr",
@@ -199,7 +199,7 @@ def test_labels_of_any_kind_and_several_classes(inline, rng):
     assert (numbers.table[numbers.table.method == "gdm"].accuracy > 0.5).all()
 
 
-def test_what_goes_wrong_is_a_row(inline, data):
+def test_failures_and_warnings_are_rows(inline, data):
     methods = [Selector(), Raises(), HasNoMemory(), CallsExit(), Warns(), SelectsNothing()]
     comparison = coterie.compare(methods, *data, n_features=[2, 3], cv=2)
     found = {method: set(zip(part.status, part.message, strict=True)) for method, part in comparison.table.groupby("method")}
@@ -220,7 +220,7 @@ def test_what_goes_wrong_is_a_row(inline, data):
     assert comparison.best() in ("Selector", "Warns")
 
 
-def test_a_warning_goes_to_the_rows_that_it_is_true_of(inline, data):
+def test_warning_is_in_its_own_rows_only(inline, data):
     X, y = data
     comparison = coterie.compare({"gdm": GroupDiscoveryClassifier(threshold=0.5)}, X, y, n_features=[2, 20, 30], cv=2)
     few, many, most = (comparison.table[comparison.table.n_features == size] for size in (2, 20, 30))
@@ -230,13 +230,13 @@ def test_a_warning_goes_to_the_rows_that_it_is_true_of(inline, data):
     assert most.message.str.contains("Only").all()
 
 
-def test_standardised_features_know_no_units(inline, data):
+def test_standardised_results_do_not_depend_on_units(inline, data):
     X, y = data
     scaled = X * np.logspace(-3, 3, X.shape[1])
     plain = coterie.compare(["gdm", "l1-svm", "variance"], X, y, n_features=4, cv=2, standardize=True)
     other = coterie.compare(["gdm", "l1-svm", "variance"], scaled, y, n_features=4, cv=2, standardize=True)
     for key, features in plain.selections.items():
-        if key[0] != "variance":  # all variances are 1: rounding decides
+        if key[0] != "variance":  # all variances are 1 up to rounding
             assert sorted(other.selections[key]) == sorted(features), key
     raw = coterie.compare({"gdm": GroupDiscoveryClassifier(standardize=False)}, scaled, y, n_features=4, cv=2)
     assert raw.selections["gdm", 4, 0].tolist() != plain.selections["gdm", 4, 0].tolist()

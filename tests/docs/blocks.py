@@ -1,12 +1,12 @@
-"""What the blocks of a page do when the tests run it.
+"""Tests of the code blocks of a page, by language.
 
-``python``  runs; the blocks of a page share their names.
-``sh``      runs the ``coterie`` commands in it, one after the other, in the page's folder.
-``output``  is compared with what the block before it has printed (``...`` stands for anything).
-``text``    and a few more are shown and not run: they are no code.
+``python``  is run; the blocks of a page share one namespace.
+``sh``      its ``coterie`` commands are run one after the other, in the page's folder.
+``output``  is compared with the output of the previous block (``...`` matches anything).
+``text``    and a few others are shown and not run.
 
-An HTML comment ``<!--- skip: next "reason" -->`` leaves a block out; ``installed("package")`` and ``program("name")`` serve as
-conditions. ``<!--- invisible-code-block: python … -->`` runs what a reader need not see.
+An HTML comment ``<!--- skip: next "reason" -->`` skips a block; ``installed("package")`` and ``program("name")`` can be
+used as conditions. ``<!--- invisible-code-block: python … -->`` runs code that is not shown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def python(example: Example) -> None:
-    """Run a block of Python and keep what it prints."""
+    """Run a block of Python and keep its output."""
     code = "\n" * (example.line - 1 + example.parsed.line_offset) + str(example.parsed)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -44,7 +44,7 @@ def python(example: Example) -> None:
 
 
 def shell(example: Example) -> None:
-    """Run the commands of a block; anything but ``coterie`` must be skipped by the page, with a reason."""
+    """Run the commands of a block; the page must skip commands other than ``coterie``, with a reason."""
     printed = []
     for line in re.sub(r"\\\n\s*", " ", str(example.parsed)).splitlines():
         words = shlex.split(line, comments=True)
@@ -54,7 +54,7 @@ def shell(example: Example) -> None:
             done = subprocess.run(words, capture_output=True, text=True, check=True)
             printed.append(done.stdout)
             continue
-        assert words[0] == "coterie", f"{example.path}: the tests run no {words[0]!r}: {line}"
+        assert words[0] == "coterie", f"{example.path}: The tests do not run {words[0]!r}: {line}"
         result = CliRunner().invoke(app, words[1:])
         assert result.exit_code == 0, f"{line}\n{result.output}{result.stderr}"
         printed.append(result.stdout)
@@ -62,7 +62,7 @@ def shell(example: Example) -> None:
 
 
 def output(example: Example) -> None:
-    """Compare with what was printed last."""
+    """Compare a block with the last output."""
     printed, expected = example.namespace.pop("__printed__"), str(example.parsed)
     checker = doctest.OutputChecker()
     if not checker.check_output(expected, printed, _FLAGS):
@@ -71,7 +71,7 @@ def output(example: Example) -> None:
 
 
 def sybil() -> Sybil:
-    """The parser of a page."""
+    """Return the parser of a page."""
     parsers = [
         CodeBlockParser("python", python),
         CodeBlockParser("sh", shell),
@@ -82,7 +82,7 @@ def sybil() -> Sybil:
 
 
 def run(page: Path) -> int:
-    """Run the blocks of a page in the working directory; says how many were run."""
+    """Run the blocks of a page in the working directory, and return their number."""
     done = 0
     document = sybil().parse(page)
     document.namespace |= {"installed": lambda name: find_spec(name) is not None, "program": shutil.which}
@@ -94,7 +94,7 @@ def run(page: Path) -> int:
 
 
 def languages(text: str) -> list[tuple[int, str]]:
-    """Line and language of every fence that opens."""
+    """Return line and language of every code block."""
     found, fence = [], ""
     for number, line in enumerate(text.splitlines(), start=1):
         if mark := re.match(r"\s*(```+|~~~+|:::+)\s*(\S*)", line):

@@ -1,4 +1,4 @@
-"""Every page of evidence says when and by which script it was measured."""
+"""Every page of evidence has the date and the scripts of its measurement."""
 
 import importlib.util
 import re
@@ -23,24 +23,24 @@ def evidence():
     return module
 
 
-def test_every_page_is_known(evidence):
-    """A new page needs its line in PAGES of benchmarks/evidence.py."""
+def test_every_page_has_scripts(evidence):
+    """A new page requires an entry in PAGES of benchmarks/evidence.py."""
     assert {page.stem for page in EVIDENCE.glob("*.md")} == {"index", *evidence.PAGES}
 
 
-def test_scripts_are_there(evidence):
+def test_scripts_exist(evidence):
     lost = [line for page in evidence.PAGES.values() for line in page.scripts if not (BENCHMARKS / line.split()[0]).exists()]
     assert lost == []
 
 
 def test_every_page_is_dated(evidence):
-    """`python benchmarks/evidence.py --stamp NAME DATE` puts the line in."""
+    """`python benchmarks/evidence.py --stamp NAME DATE` adds the line."""
     for name in evidence.PAGES:
         text = (EVIDENCE / f"{name}.md").read_text()
         date = re.search(r"<!-- measured -->\n\*Measured (\D*\d{4}-\d\d-\d\d) by", text)
         assert date, name
         again = re.sub(r"\s+", " ", evidence.stamped(text, name, date[1]))
-        assert again == re.sub(r"\s+", " ", text), f"{name}.md names other scripts than PAGES"
+        assert again == re.sub(r"\s+", " ", text), f"The scripts of {name}.md differ from PAGES."
 
 
 def test_a_page_is_dated_once(evidence):

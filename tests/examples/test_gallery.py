@@ -12,7 +12,7 @@ from tests.examples.conftest import EXAMPLES
 
 # What each example says on the real data.
 SAYS = {
-    "digits": r"mnist_3v8, 3 or 8: right on 9\d\.\d\d%",
+    "digits": r"mnist_3v8, 3 or 8: test accuracy 9\d\.\d\d%",
     "faces": r"100 groups +7\d\d +6\d",
     "single_cells": r"CD79A \(marks CD19\+ B\) ~ MS4A1",
     "snps": r"19 +28797962 +rs5028988",
@@ -53,10 +53,10 @@ def test_without_the_data_folder(tmp_path):
     shutil.copytree(EXAMPLES, folder, ignore=shutil.ignore_patterns("figures", "__pycache__"))
     done = run(folder / "digits.py")
     assert done.returncode == 0, done.stderr
-    assert "load_digits, 3 or 8: right on " in done.stdout
+    assert "load_digits, 3 or 8: test accuracy " in done.stdout
     assert picture(folder / "figures", "digits").startswith(b"\x89PNG")
     done = run(folder / "snps.py")
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert "needs plink_eur: put it into a folder and set COTERIE_DATA" in done.stderr
+    assert "requires plink_eur. Put it into a folder and set COTERIE_DATA" in done.stderr

@@ -1,10 +1,10 @@
-"""Ctrl-C at random moments of validated fits and confidences: it is always obeyed, and nothing is left behind.
+"""Ctrl-C at random moments of validated fits and confidences: the work stops, and nothing is left behind.
 
 ``python -m tests.fuzz.interrupt --times 500 --seed 1``. The work runs in the main thread, in a worker thread, in an executor
-of asyncio, and in a Jupyter kernel. SIGINT comes at a random moment of each run. Obeyed means: the main thread gets
-``KeyboardInterrupt`` (a confidence with finished half-samples may return these with a warning instead), within seconds. Left
-behind must be: no child process, no thread but those of Coterie's pool, no open file, no changed warning filter, no changed
-number of BLAS threads, no half-fitted estimator.
+of asyncio, and in a Jupyter kernel. SIGINT is sent at a random moment of each run. The main thread must raise
+``KeyboardInterrupt`` within seconds (a confidence with finished half-samples may return these with a warning instead). There
+must be no remaining child process, no thread except those of Coterie's pool, no open file, no changed warning filter, no
+changed number of BLAS threads, and no partially fitted estimator.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from coterie import (
     group_confidence,
 )
 
-# Seconds within which an interrupt must be obeyed, beside other work on the machine.
-PATIENCE = 30.0
+# Seconds within which an interrupt must stop the work, on a busy machine.
+MAX_SECONDS = 30.0
 MODES = ("main", "thread", "asyncio", "jupyter")
 
 
@@ -45,7 +45,7 @@ def data(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def works(seed: int) -> dict[str, Callable[[], object]]:
-    """Work of some tenths of a second each, on one and on two threads."""
+    """Return functions that take some tenths of a second each, on one and on two threads."""
     X, target = data(seed)
     labels = target > 0
     fitted = GroupDiscoveryClassifier(6).fit(X, labels)
@@ -59,7 +59,7 @@ def works(seed: int) -> dict[str, Callable[[], object]]:
 
 
 def traces() -> dict[str, object]:
-    """What must be the same after an interrupt as before it."""
+    """Return the state of the process that an interrupt must not change."""
     process = psutil.Process()
     return {
         "children": len(process.children(recursive=True)),
@@ -71,7 +71,7 @@ def traces() -> dict[str, object]:
 
 
 def is_cut_short(result: object) -> bool:
-    """Whether a result is that of a confidence which an interrupt has ended early."""
+    """Return True if the result is a confidence that an interrupt ended early."""
     return isinstance(result, GroupConfidence) and (result.n_pairs < 8 or result.n_permutations < 1)
 
 
@@ -83,7 +83,7 @@ def interrupt_after(seconds: float) -> threading.Timer:
 
 
 def in_main_thread(work: Callable[[], object], delay: float) -> str:
-    """What has become of the work: interrupted, cut short, or done before the signal came."""
+    """Interrupt work in the main thread; return "interrupted", "cut short" or "LOST"."""
     try:
         timer = interrupt_after(delay)
         with warnings.catch_warnings(record=True) as caught:
@@ -92,14 +92,14 @@ def in_main_thread(work: Callable[[], object], delay: float) -> str:
             timer.join()
             if any("Stopped after" in str(one.message) for one in caught):
                 return "cut short"
-            time.sleep(PATIENCE)  # the signal is on its way, or was lost
+            time.sleep(MAX_SECONDS)  # the signal may still arrive
     except KeyboardInterrupt:
         return "interrupted"
     return "LOST"
 
 
 def in_worker_thread(work: Callable[[], object], delay: float) -> str:
-    """The main thread waits for a thread that works; Ctrl-C comes to the main thread, and the work ends by itself."""
+    """Interrupt the main thread while it waits for a working thread, which runs to its end."""
     done: list[object] = []
 
     def run() -> None:
@@ -110,23 +110,23 @@ def in_worker_thread(work: Callable[[], object], delay: float) -> str:
 
     thread = threading.Thread(target=run)
     thread.start()
-    deadline = time.monotonic() + delay + PATIENCE
+    deadline = time.monotonic() + delay + MAX_SECONDS
     try:
         interrupt_after(delay)
         while time.monotonic() < deadline:
             time.sleep(0.01)
         return "LOST"
     except KeyboardInterrupt:
-        thread.join(PATIENCE)
+        thread.join(MAX_SECONDS)
         return "HANGS" if thread.is_alive() else "FAILED" if isinstance(done[0], BaseException) else "interrupted"
 
 
 def in_asyncio(work: Callable[[], object], delay: float) -> str:
-    """The work runs in an executor of an event loop; Ctrl-C cancels the main task."""
+    """Interrupt work in an executor of an event loop; Ctrl-C cancels the main task."""
 
     async def main() -> None:
         await asyncio.get_running_loop().run_in_executor(None, work)
-        await asyncio.sleep(PATIENCE)
+        await asyncio.sleep(MAX_SECONDS)
 
     try:
         interrupt_after(delay)
@@ -136,19 +136,19 @@ def in_asyncio(work: Callable[[], object], delay: float) -> str:
     return "LOST"
 
 
-HERE = {"main": in_main_thread, "thread": in_worker_thread, "asyncio": in_asyncio}
+RUNNERS = {"main": in_main_thread, "thread": in_worker_thread, "asyncio": in_asyncio}
 
 
-def run_here(mode: str, times: int, rng: random.Random) -> Counter[str]:
+def run_in_process(mode: str, times: int, rng: random.Random) -> Counter[str]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     found: Counter[str] = Counter()
     for number in range(times):
         name, work = rng.choice(list(works(number % 5).items()))
         began = time.monotonic()
-        work()  # so that everything is compiled, and to know how long it takes
+        work()  # compile, and measure the duration
         delay = rng.uniform(0.0, 0.9 * (time.monotonic() - began))
         before = traces()
-        result = HERE[mode](work, delay)
+        result = RUNNERS[mode](work, delay)
         deadline = time.monotonic() + 5.0
         while (after := traces()) != before and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -160,7 +160,7 @@ def run_here(mode: str, times: int, rng: random.Random) -> Counter[str]:
 
 
 def run_in_jupyter(times: int, rng: random.Random) -> Counter[str]:
-    """Interrupts of a kernel, as the button of a notebook sends them."""
+    """Interrupt a kernel in the same way as the button of a notebook."""
     from jupyter_client.manager import start_new_kernel
 
     manager, client = start_new_kernel(kernel_name="python3")
@@ -176,13 +176,13 @@ def run_in_jupyter(times: int, rng: random.Random) -> Counter[str]:
             request = client.execute("cut = is_cut_short(work())\nif not cut:\n    import time; time.sleep(60)")
             time.sleep(delay)
             manager.interrupt_kernel()
-            reply = client.get_shell_msg(timeout=PATIENCE + 60)
+            reply = client.get_shell_msg(timeout=MAX_SECONDS + 60)
             while reply["parent_header"].get("msg_id") != request:
-                reply = client.get_shell_msg(timeout=PATIENCE + 60)
+                reply = client.get_shell_msg(timeout=MAX_SECONDS + 60)
             obeyed = reply["content"]["status"] == "ok" or reply["content"]["ename"] == "KeyboardInterrupt"
             same = "now = traces()\nassert all(now[key] == before[key] for key in now if key != 'files'), (before, now)"
             checked = client.execute_interactive(same, timeout=60, output_hook=lambda _: None)
-            while checked["content"]["status"] == "aborted":  # what comes right after an error is
+            while checked["content"]["status"] == "aborted":  # requests right after an error are aborted
                 time.sleep(0.2)
                 checked = client.execute_interactive(same, timeout=60, output_hook=lambda _: None)
             clean = checked["content"]["status"] == "ok"
@@ -206,7 +206,7 @@ def main() -> None:
     share = dict.fromkeys(options.modes, options.times // len(options.modes))
     share[options.modes[0]] += options.times - sum(share.values())
     for mode, times in share.items():
-        found = run_in_jupyter(times, rng) if mode == "jupyter" else run_here(mode, times, rng)
+        found = run_in_jupyter(times, rng) if mode == "jupyter" else run_in_process(mode, times, rng)
         print(f"{mode}: {times} interrupts: {dict(found)}", flush=True)
         lost += sum(count for result, count in found.items() if result not in ("interrupted", "cut short"))
     print(f"{options.times - lost} passed, {lost} failed")

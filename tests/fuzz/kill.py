@@ -1,10 +1,10 @@
-"""Kills commands at every step and at random moments: nothing is lost, nothing half-written is taken for whole.
+"""Kill commands at every step and at random moments: no result may be lost or incomplete.
 
-``python tests/fuzz/kill.py --times 100 --seed 1 --command convert``. A command runs in a child of a process that has
-everything loaded. The child counts what it does to the file system (opening to write, making, renaming, removing, flushing,
-locking) and kills itself before the k-th step; so a kill comes exactly between a write and its rename, too. Half of the kills
-go through all steps in turn, the others come at random moments. Every second run comes upon an earlier result. After each
-kill what is there must be whole, the old or the new; the next run must succeed and leave no litter.
+``python tests/fuzz/kill.py --times 100 --seed 1 --command convert``. A command runs in a child of a process that has loaded
+everything. The child counts its operations on the file system (open for writing, create, rename, remove, flush, lock) and
+kills itself before the k-th one, so that kills also occur between a write and its rename. Half of the kills cover all steps
+in turn, the others occur at random moments. Every second run replaces an earlier result. After each kill the target must be
+complete, either the old or the new one. The next run must succeed and leave no temporary files.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Of those that Python announces; of the others see count_steps.
+# Steps with audit events of Python; count_steps adds the others.
 EVENTS = frozenset(["open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "fcntl.flock", "shutil.rmtree"])
 
 
 class Case(NamedTuple):
-    """A command, and what a kill may leave of it."""
+    """A command, and the possible states after a kill."""
 
     words: tuple[str, ...]
-    earlier: tuple[str, ...]  # the command that makes what is there before
-    progress: Callable[[Path], int]  # how far what is there is: 0 for nothing, more for more; raises if it is broken
-    whole: int  # the progress after a whole run
-    kept: frozenset[str]  # the names in the folder after a whole run, besides the data
+    earlier: tuple[str, ...]  # the command that makes the earlier result
+    progress: Callable[[Path], int]  # progress of the target: 0 if it does not exist; raises if it is damaged
+    whole: int  # the progress after a complete run
+    kept: frozenset[str]  # the names in the folder after a complete run, except the data
 
 
-# What is there ---------------------------------------------------------------------------------
+# Progress --------------------------------------------------------------------------------------
 
 
 def progress_of_store(path: Path) -> int:
-    """No store, the old one, the new one."""
+    """Return 0 for no store, 1 for the old one, 2 for the new one."""
     from coterie.data import check_store
 
     return 0 if not path.exists() else {60: 1, 80: 2}[check_store(path).shape[0]]
 
 
 def progress_of_result(path: Path) -> int:
-    """No result, the old one, the new one."""
+    """Return 0 for no result, 1 for the old one, 2 for the new one."""
     from coterie import load
     from coterie.report import read_result
 
@@ -59,29 +59,29 @@ def progress_of_result(path: Path) -> int:
         return 0
     content = read_result(path)
     if content["files"] != sorted(os.listdir(path)):
-        raise AssertionError(f"files are missing, or too many: {os.listdir(path)}")
+        raise AssertionError(f"The files differ from those of result.json: {os.listdir(path)}")
     if len(load(path / "model.coterie").groups_) != len(content["groups"]):
-        raise AssertionError("the model is another's")
+        raise AssertionError("The model belongs to another result.")
     return {3: 1, 6: 2}[len(content["groups"])]
 
 
 def progress_of_comparison(path: Path) -> int:
-    """The number of whole rows, and one for the settings."""
+    """Return the number of complete rows, plus one for the settings."""
     if not (path / "settings.json").exists():
         return 0
     json.loads((path / "settings.json").read_text())
     lines = (path / "rows.jsonl").read_bytes().split(b"\n")[:-1] if (path / "rows.jsonl").exists() else []
     rows = [json.loads(line) for line in lines]
     if any(row["status"] != "ok" for row in rows):
-        raise AssertionError(f"a row is wrong: {rows}")
+        raise AssertionError(f"A row has failed: {rows}")
     for name in ("comparison.csv", "summary.csv"):
         if (path / name).exists() and not (path / name).read_text().endswith("\n"):
-            raise AssertionError(f"{name} is cut")
+            raise AssertionError(f"{name} is truncated.")
     return 1 + len(rows)
 
 
 def progress_of_checkpoint(path: Path) -> int:
-    """The number of probes, and one for the file."""
+    """Return the number of probes, plus one for the file."""
     if not path.exists():
         return 0
     with np.load(path, allow_pickle=False) as archive:
@@ -89,7 +89,7 @@ def progress_of_checkpoint(path: Path) -> int:
 
 
 def make_data(folder: Path) -> None:
-    """Two files of different length."""
+    """Write two files of different lengths."""
     from sklearn.datasets import dump_svmlight_file
 
     rng = np.random.default_rng(0)
@@ -103,7 +103,7 @@ DATA = frozenset({"data.svm", "other.svm", "tmp"})
 
 
 def cases(folder: Path) -> dict[str, Case]:
-    """The commands; all paths are absolute, so that the child knows them when it counts."""
+    """Return the commands, with absolute paths, by which the child recognises its steps."""
     data, other, target = str(folder / "data.svm"), str(folder / "other.svm"), str(folder / "target")
     discover = ("discover", "--fast", data, "-o", target, "--overwrite", "--n-jobs", "1", "--n-features-to-select")
     compare = ("compare", data, "-o", target, "--methods", "fisher", "--cv", "2", "--n-features")
@@ -122,7 +122,7 @@ def cases(folder: Path) -> dict[str, Case]:
 
 
 def in_child(words: tuple[str, ...], folder: Path, kill_at: int | None = None) -> tuple[int, int]:
-    """Start a command in a forked child; its process, and the end of a pipe that tells how many steps it took."""
+    """Start a command in a forked child; return its process and a pipe with the number of its steps."""
     reader, writer = os.pipe()
     child = os.fork()
     if child:
@@ -148,7 +148,7 @@ def in_child(words: tuple[str, ...], folder: Path, kill_at: int | None = None) -
 
 
 def count_steps(folder: Path, kill_at: int | None) -> list[int]:
-    """Count the steps that change, or might change, what is in a folder; the k-th kills."""
+    """Count the steps that can change a folder, and kill the process before the k-th one."""
     from coterie.files import atomic
 
     counter, inside = [0], str(folder)
@@ -164,7 +164,7 @@ def count_steps(folder: Path, kill_at: int | None) -> list[int]:
         if event == "fcntl.flock":
             step()
         elif event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            return  # reading changes nothing
+            return  # opened for reading
         elif arguments and isinstance(arguments[0], (str, bytes, os.PathLike)):
             path = os.fsdecode(arguments[0])
             if path.startswith(inside) or (event in ("os.remove", "os.rmdir") and not os.path.isabs(path)):
@@ -185,7 +185,7 @@ def count_steps(folder: Path, kill_at: int | None) -> list[int]:
 
 
 def ended(child: int, reader: int) -> tuple[int, int]:
-    """The exit code of a child (negative for a signal), and its number of steps."""
+    """Return the exit code of a child (negative for a signal) and its number of steps."""
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with os.fdopen(reader, "rb") as pipe:
         steps = pipe.read()
@@ -193,7 +193,7 @@ def ended(child: int, reader: int) -> tuple[int, int]:
 
 
 def run(words: tuple[str, ...], folder: Path) -> int:
-    """Run a command to its end in a child; the number of its steps."""
+    """Run a command to its end in a child, and return the number of its steps."""
     code, steps = ended(*in_child(words, folder))
     if code:
         raise AssertionError(f"{' '.join(words)} ended with {code}")
@@ -204,12 +204,15 @@ def run(words: tuple[str, ...], folder: Path) -> int:
 
 
 def kill_many(name: str, times: int, seed: int, random_share: float = 0.5) -> Counter[str]:
-    """Kill a command many times; what was there afterwards, counted. Raises if anything is lost, broken or left."""
+    """Kill a command many times and count the states of the target.
+
+    Raises if a target is lost or damaged, or if files are left behind.
+    """
     rng = random.Random(seed)
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         folder = Path(os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory())))
-        (folder / "tmp").mkdir()  # where comparisons put their copies of the data
+        (folder / "tmp").mkdir()  # for the data copies of comparisons
         before, tempfile.tempdir = tempfile.tempdir, str(folder / "tmp")
         stack.callback(setattr, tempfile, "tempdir", before)
         make_data(folder)
@@ -236,23 +239,23 @@ def kill_many(name: str, times: int, seed: int, random_share: float = 0.5) -> Co
                 child, reader = in_child(case.words, folder)
                 time.sleep(rng.uniform(0.0, 1.1 * whole))
                 os.kill(child, signal.SIGKILL)
-            else:  # through all steps, as evenly as there are kills for them
+            else:  # spread evenly over all steps
                 share = steps[replaces] / ((n_aimed + 1 - replaces) // 2)
                 place = 1 + int((number // 2 + rng.random()) * share)
                 child, reader = in_child(case.words, folder, place)
             code, _ = ended(child, reader)
             new = case.progress(target)
             if new < old:
-                raise AssertionError(f"kill {number}: the old target is lost")
+                raise AssertionError(f"kill {number}: The old target is lost.")
             done = "whole" if new == case.whole else "old" if new == old > 0 else "none" if new == 0 else "part"
             counts[f"{'over nothing' if not old else 'over an old one'}: {done}"] += 1
             counts["killed at a step" if number < n_aimed else "killed at random"] += code == -signal.SIGKILL
-            counts["with litter"] += bool(litter(folder, case))
+            counts["with leftovers"] += bool(leftovers(folder, case))
             run(case.words, folder)
             if case.progress(target) != case.whole:
-                raise AssertionError(f"kill {number}: the next run has not made what it should")
-            if left := litter(folder, case):
-                raise AssertionError(f"kill {number}: {left} is still there after the next run")
+                raise AssertionError(f"kill {number}: The target is incomplete after the next run.")
+            if left := leftovers(folder, case):
+                raise AssertionError(f"kill {number}: {left} still exists after the next run.")
         counts["steps over nothing"], counts["steps over an old one"] = steps[False], steps[True]
     return counts
 
@@ -270,14 +273,14 @@ def warm_up(case: Case) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Remove all but the data."""
+    """Remove everything except the data."""
     for path in folder.iterdir():
         if path.name not in DATA:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def litter(folder: Path, case: Case) -> list[str]:
-    """What a killed command has left: hidden names, copies of data, array files that a store does not know."""
+def leftovers(folder: Path, case: Case) -> list[str]:
+    """Return the files left by a killed command: hidden files, copies of data, array files not listed in the store."""
     found = [str(path.relative_to(folder)) for path in folder.rglob(".*")]
     found += [path.name for path in folder.iterdir() if path.name not in DATA | case.kept]
     found += [f"tmp/{name}" for name in os.listdir(folder / "tmp") if not name.startswith(".")]
@@ -291,20 +294,20 @@ def litter(folder: Path, case: Case) -> list[str]:
 
 
 def main() -> None:
-    """Kill and look, many times."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--command", choices=["convert", "discover", "compare", "rank"], help="all by default")
-    parser.add_argument("--random-share", type=float, default=0.5, help="of the kills that come at random moments")
-    parser.add_argument("--inline", action="store_true", help="compare without processes of its own, which is faster")
+    parser.add_argument("--random-share", type=float, default=0.5, help="share of kills at random moments")
+    parser.add_argument("--inline", action="store_true", help="compare without child processes, which is faster")
     options = parser.parse_args()
     if options.inline:
         sys.path.insert(0, str(Path(__file__).parents[2]))
         from coterie.comparison import run as comparison
         from tests.comparison.conftest import Inline
 
-        comparison.Schedule = Inline  # type: ignore[misc]  # for the children, too
+        comparison.Schedule = Inline  # type: ignore[misc]  # inherited by the children
     for name in [options.command] if options.command else ["convert", "discover", "compare", "rank"]:
         counts = kill_many(name, options.times, options.seed, options.random_share)
         print(f"{options.times} kills of {name}: {dict(sorted(counts.items()))}", flush=True)

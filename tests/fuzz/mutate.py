@@ -1,10 +1,10 @@
-"""Mutates small files of every kind for as long as one likes: any content must give what was asked for or one clear error.
+"""Mutate small files of every kind: any content must give a result or one clear error.
 
-``python tests/fuzz/mutate.py --minutes 60 --seed 1``. Files are changed as bytes, and as a forger would: the unpacked text
-is packed again, arrays and JSON of stores, models and checkpoints get right checksums. A model that loads must predict and
-transform, or raise one ``ValueError``, and hold no function. Cases run in child processes, some hundred each, so that a
-crash is found too; a child may take a few hundred megabytes and some seconds a case. A case is known by its seed, which
-``--case`` runs again alone. Findings become tests.
+``python tests/fuzz/mutate.py --minutes 60 --seed 1``. Files are changed as bytes, or forged with valid checksums: unpacked
+content is changed and packed again, and arrays and JSON of stores, models and checkpoints get correct checksums. A model that
+loads must predict and transform, or raise one ``ValueError``, and must not contain a function. Cases run in child processes,
+some hundreds each, so that crashes are detected. A child is limited to a few hundred megabytes, and to some seconds per case.
+A case is identified by its seed; ``--case`` runs it alone. Findings become tests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CASES = 3000
 CHILD_SECONDS = 60
 SECONDS = 30
 MEGABYTES = 700
-# How often a kind is chosen; an .h5ad file is looked at by a process of its own, which takes half a second.
+# Weights of the kinds. An .h5ad file is checked in its own process, which takes half a second.
 KINDS = {
     "libsvm": 10, "npz": 10, "matrix-market": 5, "csv": 10, "tsv": 2, "parquet": 8, "plink": 6, "store": 15, "model": 30,
     "checkpoint": 10, "comparison": 5, "h5ad": 1,
@@ -50,7 +50,7 @@ TOKENS = [
 ]  # fmt: skip
 
 
-# What JSON values are replaced with: limits, other types, names that mean something.
+# Replacements of JSON values: limits, other types, names with a meaning.
 PALETTE: list[Any] = [
     None, True, -1, 0, 1, 624, 10**7, 2**31, 10**12, 2**63, 2**64, 10**30, 1e308, "", "predict", "__class__", "float64", "C",
     "os.system", "sklearn.svm.SVC", "fisher_score", "load", "GroupDiscoveryClassifier", "FeatureGroup", "../../x", [], {}, [0],
@@ -64,7 +64,7 @@ KEYS = ["predict", "transform", "__class__", "__dict__", "n_features_in_", "grou
 
 
 def make_seeds(folder: Path, kinds: Any = tuple(KINDS)) -> dict[str, list[Path]]:
-    """Small valid files of every format."""
+    """Write small valid files of every format."""
     import numpy as np
     import scipy.io
     from scipy import sparse
@@ -134,7 +134,7 @@ def make_seeds(folder: Path, kinds: Any = tuple(KINDS)) -> dict[str, list[Path]]
 
 
 def keep_models(folder: Path) -> None:
-    """Models with names, a random state, a function, and what ``set_output`` sets, and one of every kind."""
+    """Save models with names, a random state, a function and the setting of ``set_output``, and one of every kind."""
     import numpy as np
     import pandas as pd
 
@@ -156,7 +156,7 @@ def keep_models(folder: Path) -> None:
 
 
 def keep_comparison(folder: Path) -> None:
-    """The folder of a comparison with a few rows."""
+    """Write the folder of a comparison with a few rows."""
     import numpy as np
 
     from coterie.comparison.result import Row
@@ -170,7 +170,7 @@ def keep_comparison(folder: Path) -> None:
 
 
 def journal(folder: Path) -> Any:
-    """The journal of a comparison that is always the same."""
+    """Open the journal of a fixed comparison."""
     from coterie.comparison.journal import Journal
     from coterie.comparison.process import Limits
 
@@ -179,14 +179,14 @@ def journal(folder: Path) -> Any:
 
 
 def checkpoint(path: Path) -> Any:
-    """The checkpoint of a run that is always the same."""
+    """Return the checkpoint of a fixed run."""
     from coterie.probing.checkpoint import Checkpoint
 
     return Checkpoint(path, {part: part for part in ("data", "labels", "folds", "criterion", "probes", "seed")})
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:
-    """A few changes of many kinds."""
+    """Return the content with a few changes of many kinds."""
     data = bytearray(content)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         place = rng.randrange(len(data) + 1)
@@ -215,7 +215,7 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
 
 
 def mutated_json(content: Any, rng: random.Random) -> Any:
-    """JSON with a few values, keys or items changed."""
+    """Return JSON with a few changed values, keys or items."""
     content = copy.deepcopy(content)
     for _ in range(rng.choice((1, 1, 2, 5))):
         places: list[tuple[Any, Any]] = []
@@ -246,7 +246,7 @@ def mutated_json(content: Any, rng: random.Random) -> Any:
 
 
 def repacked(name: str, content: bytes, rng: random.Random) -> bytes:
-    """A file whose content is changed below its packing, so that checksums of the packing are right."""
+    """Return a file whose unpacked content is changed, so that the checksums of the archive are valid."""
     for ending, packer in ((".gz", gzip), (".bz2", bz2), (".xz", lzma)):
         if name.endswith(ending):
             return packer.compress(mutated(packer.decompress(content), rng))
@@ -263,13 +263,13 @@ def repacked(name: str, content: bytes, rng: random.Random) -> bytes:
 
 
 def parts_of(content: bytes) -> dict[str, bytes]:
-    """The parts of a zip file."""
+    """Return the parts of a zip file."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def zipped(parts: dict[str, bytes], rng: random.Random, comment: bytes = b"") -> bytes:
-    """A zip file of some parts, now and then compressed."""
+    """Return a zip file of the parts, compressed at random."""
     buffer = io.BytesIO()
     method = rng.choice((zipfile.ZIP_STORED,) * 9 + (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
     with zipfile.ZipFile(buffer, "w", method) as archive:
@@ -280,7 +280,7 @@ def zipped(parts: dict[str, bytes], rng: random.Random, comment: bytes = b"") ->
 
 
 def mutated_array(part: bytes, rng: random.Random) -> bytes:
-    """An .npy file with other numbers, or another header."""
+    """Return an .npy file with changed numbers or a changed header."""
     start = 10 + int.from_bytes(part[8:10], "little")
     if rng.random() < 0.3:
         return mutated(part, rng)
@@ -294,7 +294,7 @@ def mutated_array(part: bytes, rng: random.Random) -> bytes:
 
 
 def forged_npz(content: bytes, rng: random.Random) -> bytes:
-    """A zip file of arrays, some of them changed; the JSON of a checkpoint is changed as JSON."""
+    """Return a zip file of arrays with some changed arrays; the JSON of a checkpoint is changed as JSON."""
     parts = parts_of(content)
     name = rng.choice(sorted(parts))
     if name == "header.npy" and rng.random() < 0.7:
@@ -310,7 +310,7 @@ def forged_npz(content: bytes, rng: random.Random) -> bytes:
 
 
 def forged_model(content: bytes, rng: random.Random) -> bytes:
-    """A model with other JSON or other numbers, and right checksums."""
+    """Return a model with changed JSON or numbers, and valid checksums."""
     parts = parts_of(content)
     text = json.loads(parts.pop("model.json").decode("utf-8", "surrogatepass"))
     if rng.random() < 0.3:
@@ -324,7 +324,7 @@ def forged_model(content: bytes, rng: random.Random) -> bytes:
 
 
 def forge_store(folder: Path, file: Path, rng: random.Random) -> None:
-    """Change a file of a store and make all its checksums right."""
+    """Change a file of a store and update all checksums."""
     path = folder / "header.json"
     header = json.loads(path.read_text())
     if file.name == "header.json":
@@ -341,7 +341,7 @@ def forge_store(folder: Path, file: Path, rng: random.Random) -> None:
 
 
 def forge_h5ad(path: Path, rng: random.Random) -> None:
-    """Change an .h5ad file through HDF5: attributes, numbers and shapes that do not belong together."""
+    """Change an .h5ad file through HDF5: inconsistent attributes, numbers and shapes."""
     import h5py
     import numpy as np
 
@@ -372,7 +372,7 @@ def forge_h5ad(path: Path, rng: random.Random) -> None:
 
 
 def run_case(seed: int, seeds: dict[str, list[Path]], work: Path) -> tuple[str, str]:
-    """One mutated file; returns its kind and what came of it, or raises what must not be."""
+    """Run one case; return its kind and outcome, or raise an error if the behaviour is wrong."""
     rng = random.Random(seed)
     kind = rng.choices(sorted(seeds), [KINDS[kind] for kind in sorted(seeds)])[0]
     seed_file = rng.choice(seeds[kind])
@@ -411,7 +411,7 @@ def run_case(seed: int, seeds: dict[str, list[Path]], work: Path) -> tuple[str, 
     except (ValueError, OSError) as error:
         message = str(error)
         if str(folder) not in message or "\n" in message:
-            raise AssertionError(f"not one line with the file's name: {message!r}") from error
+            raise AssertionError(f"The message is not one line with the file's name: {message!r}") from error
         if os.environ.get("FUZZ_SHOW"):
             print(kind, message, flush=True)
         outcome = "error"
@@ -427,7 +427,7 @@ def try_data(target: Path, kind: str, rng: random.Random, *, check: bool) -> str
     options = {"label": "kind"} if kind == "h5ad" and rng.random() < 0.5 else {}
     dataset = open_features(target, format=kind, **options)
     if dataset.source.products(np.ones((dataset.shape[0], 1))).shape != (dataset.shape[1], 1):
-        raise AssertionError("products have the wrong shape")
+        raise AssertionError("Products have the wrong shape.")
     for names in (dataset.feature_names, dataset.sample_names):
         list(names or ())
     if kind == "libsvm":
@@ -437,12 +437,12 @@ def try_data(target: Path, kind: str, rng: random.Random, *, check: bool) -> str
             check_store(target)
         except (ValueError, OSError):
             return "damage found"
-        raise AssertionError("a changed store passes its check")
+        raise AssertionError("A changed store passes the check.")
     return "data"
 
 
 def try_model(target: Path, rng: random.Random) -> str:
-    """Load a model and use it: a result or one clear error, and no function that the file has put anywhere."""
+    """Load a model and use it: there must be a result or one clear error, and no function from the file."""
     import numpy as np
 
     import coterie
@@ -450,7 +450,7 @@ def try_model(target: Path, rng: random.Random) -> str:
     model = coterie.load(target)
     for name, value in vars(model).items():
         if callable(value) and name not in model.get_params(deep=False):
-            raise AssertionError(f"the attribute {name} can be called")
+            raise AssertionError(f"The attribute {name} is callable.")
     n_features = getattr(model, "n_features_in_", 6)
     X = np.random.default_rng(0).standard_normal((4, n_features if n_features < 1000 else 6))
     outcome = "loaded"
@@ -468,7 +468,7 @@ def try_model(target: Path, rng: random.Random) -> str:
 
 
 def compare_with_scikit_learn(path: Path, dataset: object) -> None:
-    """What our reader takes, scikit-learn's takes too, to the last bit."""
+    """Check that scikit-learn reads the same values from a file that our reader accepts."""
     import numpy as np
     from sklearn.datasets import load_svmlight_file
 
@@ -479,11 +479,11 @@ def compare_with_scikit_learn(path: Path, dataset: object) -> None:
     X, y = load_svmlight_file(io.BytesIO(content))
     ours = dataset.source.block(0, dataset.shape[1])
     if X.shape != dataset.shape or (X.tocsc() != ours).nnz or not np.array_equal(y, dataset.y):
-        raise AssertionError("scikit-learn reads something else")
+        raise AssertionError("scikit-learn reads different values.")
 
 
 def child(first: int, count: int, folder: Path, kinds: list[str]) -> None:
-    """Run some cases; prints one line a finding, and the counts at the end."""
+    """Run some cases; print one line per finding, and the counts at the end."""
     warnings.simplefilter("ignore")
     (folder / "seeds").mkdir()
     seeds = make_seeds(folder / "seeds", kinds)
@@ -502,7 +502,7 @@ def child(first: int, count: int, folder: Path, kinds: list[str]) -> None:
     while seed + 1 < first + count and time.monotonic() < end:
         seed += 1
         (folder / "running").write_text(str(seed))
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time: other work on the machine does not count
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # processor time, which does not depend on other processes
         try:
             outcomes[run_case(seed, seeds, folder)] += 1
         except BaseException as error:
@@ -517,7 +517,7 @@ def child(first: int, count: int, folder: Path, kinds: list[str]) -> None:
 
 
 def main() -> None:
-    """Start children until the time is up."""
+    """Run child processes until the time limit."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0, help="the first case is seed * 10^9")
@@ -538,12 +538,12 @@ def main() -> None:
             run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TMPDIR": folder}, check=False)
             if run.returncode:
                 last = max(Path(folder).glob("*/running"), default=None)
-                if last is None:  # it did not get as far as the first case
+                if last is None:  # it ended before the first case
                     raise SystemExit(run.stderr)
                 case = last.read_text()
-                print(f"FINDING case {case}: the process ended with {run.returncode}: {run.stderr[-400:]!r}", flush=True)
+                print(f"FINDING case {case}: process ended with {run.returncode}: {run.stderr[-400:]!r}", flush=True)
                 total["FINDING", "crash"] += 1
-                # Go on after the case that ended it.
+                # Continue after the case that ended the process.
                 first = int(case) + 1
             for line in run.stdout.splitlines():
                 if line.startswith("counts "):

@@ -1,4 +1,4 @@
-"""A few seconds of what ``mutate.py`` does for hours."""
+"""A short run of ``mutate.py``."""
 
 import random
 import warnings
@@ -7,7 +7,7 @@ import pytest
 
 from tests.fuzz import mutate
 
-KINDS = sorted(set(mutate.KINDS) - {"h5ad"})  # each of which takes half a second
+KINDS = sorted(set(mutate.KINDS) - {"h5ad"})  # takes half a second per file
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""Many writers of one target at the same time: one whole result, and the others are told so before they begin to work.
+"""Many writers of one target at the same time: one complete result, and the others are refused before they start work.
 
-``python tests/fuzz/writers.py --writers 10``. The processes load everything, wait for each other, and begin
-together; once as they are, and once in PID name spaces of their own, as containers are, where every one has the same PID.
+``python tests/fuzz/writers.py --writers 10``. The processes load everything, wait for each other and start together. They run
+once in a common PID namespace, and once in separate ones, as in containers, where all of them have the same PID.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kill import cases, litter, make_data
+from kill import cases, leftovers, make_data
 
 CODE = """
 import sys
@@ -34,7 +34,7 @@ NAMESPACE = ("unshare", "-rpf", "--mount-proc")
 
 
 def can_unshare() -> bool:
-    """Whether this system lets us have PID name spaces."""
+    """Return True if this system permits PID namespaces."""
     try:
         return subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
     except FileNotFoundError:
@@ -42,7 +42,9 @@ def can_unshare() -> bool:
 
 
 def race(name: str, n_writers: int, *, overwrite: bool, apart: bool) -> Counter[str]:
-    """Start writers together; how many of them wrote and how many were refused. Raises if anything else happens.
+    """Start writers together, and count those that wrote and those that were refused.
+
+    Raises if there is any other outcome.
 
     Parameters
     ----------
@@ -51,9 +53,9 @@ def race(name: str, n_writers: int, *, overwrite: bool, apart: bool) -> Counter[
     n_writers : int
         Number of processes.
     overwrite : bool
-        Whether they may replace what is there.
+        Whether they may replace an existing target.
     apart : bool
-        Whether each has a PID name space of its own.
+        Whether each writer has its own PID namespace.
     """
     with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
         folder = Path(os.path.realpath(place))
@@ -81,34 +83,34 @@ def race(name: str, n_writers: int, *, overwrite: bool, apart: bool) -> Counter[
             _, errors = writer.communicate()
             if writer.returncode == 0:
                 counts["wrote"] += 1
-            elif writer.returncode == 2 and REFUSED.fullmatch(errors.rstrip("\n")):  # one line: no work was begun
+            elif writer.returncode == 2 and REFUSED.fullmatch(errors.rstrip("\n")):  # one line, so no work was started
                 counts["told that another writes" if "Another writer" in errors else "told that it exists"] += 1
             else:
-                raise AssertionError(f"a writer ended with {writer.returncode}: {errors}")
-        may_follow = overwrite or name in ("compare", "rank")  # who comes after the end of the first may replace, or go on
+                raise AssertionError(f"A writer ended with {writer.returncode}: {errors}")
+        may_follow = overwrite or name in ("compare", "rank")  # later writers may replace or continue the result
         if counts["wrote"] < 1 or (counts["wrote"] > 1 and not may_follow):
-            raise AssertionError(f"{counts['wrote']} have written")
+            raise AssertionError(f"{counts['wrote']} writers have written.")
         if case.progress(folder / "target") != case.whole:
-            raise AssertionError("the result is not whole")
-        if left := litter(folder, case):
-            raise AssertionError(f"{left} was left")
+            raise AssertionError("The result is incomplete.")
+        if left := leftovers(folder, case):
+            raise AssertionError(f"{left} was left behind.")
     return counts
 
 
 def main() -> None:
-    """All commands, all ways."""
+    """Run all commands with and without --overwrite and PID namespaces."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--writers", type=int, default=10)
     parser.add_argument("--command", choices=["convert", "discover", "compare", "rank"], help="all by default")
     options = parser.parse_args()
     apart = [False, True] if can_unshare() else [False]
     if len(apart) == 1:
-        print("PID name spaces are left out: this system does not permit `unshare`")
+        print("PID namespaces are skipped, because this system does not permit `unshare`.")
     for name in [options.command] if options.command else ["convert", "discover", "compare", "rank"]:
         for overwrite in (False, True):
             for alone in apart:
                 counts = race(name, options.writers, overwrite=overwrite, apart=alone)
-                how = f"{'with' if overwrite else 'without'} --overwrite, {'PID name spaces' if alone else 'one name space'}"
+                how = f"{'with' if overwrite else 'without'} --overwrite, {'PID namespaces' if alone else 'one namespace'}"
                 print(f"{options.writers} writers of {name}, {how}: {dict(counts)}", flush=True)
 
 

@@ -1,10 +1,10 @@
-"""Results of every method, to the last bit, before and after a change that must not alter any.
+"""Exact results of every method, to check that a change does not alter any bit.
 
     python -m tests.golden.record write /tmp/before.json     # before the change
-    python -m tests.golden.record compare /tmp/before.json   # after it: lists what differs
+    python -m tests.golden.record compare /tmp/before.json   # after the change: lists the differences
 
 The last bits depend on the processor and on the versions of NumPy and numba, so a record is compared on the machine that
-wrote it and is not kept in the repository. Only public names are used, so the same script runs on both sides of a move.
+wrote it and is not kept in the repository. Only public names are used, so the same script runs before and after the change.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ CASES: dict[str, Callable[[], Any]] = {}
 
 
 def case(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    def enter(function: Callable[[], Any]) -> Callable[[], Any]:
+    def register(function: Callable[[], Any]) -> Callable[[], Any]:
         CASES[name] = function
         return function
 
-    return enter
+    return register
 
 
 def digest(value: Any) -> Any:
-    """A value as JSON in which every bit counts."""
+    """Return a value as JSON that depends on every bit."""
     if isinstance(value, BaseEstimator):
         parameters = value.get_params(deep=False)
         return {name: digest(item) for name, item in sorted(vars(value).items()) if name not in parameters}
@@ -71,7 +71,9 @@ def digest(value: Any) -> Any:
         return sorted(json.dumps(digest(item)) for item in value)
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    own = {name: item for name, item in vars(value).items() if name not in ("_values", "_sizes")}  # with room for more
+    own = {
+        name: item for name, item in vars(value).items() if name not in ("_values", "_sizes")
+    }  # buffers with spare capacity
     public = {name: getattr(value, name) for name in ("values", "sizes") if hasattr(value, name)}
     return {name: digest(item) for name, item in sorted({**own, **public}.items())}
 
@@ -80,7 +82,7 @@ def digest(value: Any) -> Any:
 
 
 def classes(n: int = 300, m: int = 400, k: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Blocks of correlated features, some of which tell the classes apart."""
+    """Return blocks of correlated features, some of which distinguish the classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, n)
     factors = rng.standard_normal((n, m // 5))
@@ -94,7 +96,7 @@ def words(n: int = 400, m: int = 3000, k: int = 2, seed: int = 1) -> tuple[spars
     y = rng.integers(0, k, n)
     rate = 0.4 / (1 + np.arange(m)) ** 0.7
     counts = rng.poisson(rate * (1 + 2.0 * ((np.arange(m) % 17 == 3) & (y[:, None] == np.arange(m) % k))))
-    counts[:, 1::10] = counts[:, ::10] * (rng.random((n, len(range(1, m, 10)))) < 0.9)  # a word that comes with another
+    counts[:, 1::10] = counts[:, ::10] * (rng.random((n, len(range(1, m, 10)))) < 0.9)  # a word that occurs with another
     return sparse.csc_array(counts.astype(np.float64)), y
 
 
@@ -426,7 +428,7 @@ def run(only: str) -> dict[str, Any]:
 
 
 def differences(before: Any, after: Any, place: str = "") -> list[str]:
-    """Where two records differ; a part that only one of them has counts."""
+    """Return the differences of two records, including parts that only one of them has."""
     if isinstance(before, dict) and isinstance(after, dict):
         keys = sorted({*before, *after})
         return [line for key in keys for line in differences(before.get(key), after.get(key), f"{place}/{key}")]
@@ -440,7 +442,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["write", "compare"])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--only", default="", help="cases whose names have this in them")
+    parser.add_argument("--only", default="", help="run only cases whose names contain this text")
     options = parser.parse_args()
     results = run(options.only)
     if options.action == "write":

@@ -1,4 +1,4 @@
-"""Groups in AnnData, as scanpy's functions take them."""
+"""Groups in AnnData, in the form that scanpy's functions accept."""
 
 import json
 import warnings
@@ -18,7 +18,10 @@ TABLES = ["names", "scores", "logfoldchanges", "pvals", "pvals_adj"]
 
 @pytest.fixture
 def cells():
-    """120 cells of three kinds, each with a marker that has a companion; scaled in X, log counts in raw with more genes."""
+    """Return 120 cells of three types, each with a marker and a correlated gene.
+
+    X has scaled values, raw has log counts and more genes.
+    """
     rng = np.random.default_rng(1)
     kind = np.repeat(["B", "NK", "T"], 40)
     counts = rng.poisson(1.0, (120, 30))
@@ -75,7 +78,7 @@ def test_scores_are_parts_of_the_gap_of_decision_values(cells):
             weight = model.support_coef_[c, model.support_features_.tolist().index(j)]
             gap = values[kind == label, j].mean() - values[kind != label, j].mean()
             assert score == pytest.approx(weight * abs(gap) if weight * gap > 0 else 0.0, rel=1e-5)
-    # Genes that only raw has are ranked; var has no row for them.
+    # Genes that are only in raw are ranked, but var has no row for them.
     only_raw = set(found["names"]["B"]) - set(cells.var_names)
     assert cells.var["support"].sum() == 3 - len(only_raw)
 
@@ -105,7 +108,7 @@ def test_a_model_without_names_gets_those_of_the_data(cells, model):
 
 
 @pytest.mark.parametrize("labels", [["B", "NK", "T"], ["CD4+/CD25 T", "NK", "T"]])
-def test_files_keep_it(cells, tmp_path, labels):
+def test_annotations_survive_files(cells, tmp_path, labels):
     cells.obs["kind"] = cells.obs["kind"].cat.rename_categories(dict(zip(["B", "NK", "T"], labels, strict=True)))
     annotate(cells, GroupDiscoveryClassifier(3).fit(cells, "kind"), "kind")
     with warnings.catch_warnings():
@@ -135,15 +138,15 @@ def test_messages(cells, model):
     with pytest.raises(ValueError, match="has 3 variables, but the model was fitted with 25 features"):
         annotate(anndata.AnnData(np.eye(3)), GroupDiscoveryClassifier(2).fit(cells.X, np.asarray(cells.obs["kind"])))
     cells.layers["log"] = cells.X
-    with pytest.raises(ValueError, match="use_raw=True does not go with layer='log'"):
+    with pytest.raises(ValueError, match="use_raw=True and layer='log' exclude each other"):
         annotate(cells, model, "kind", layer="log", use_raw=True)
     del cells.raw
     with pytest.raises(ValueError, match="use_raw=True, but the AnnData object has no raw"):
         annotate(cells, model, "kind", use_raw=True)
-    assert "coterie" not in cells.uns  # nothing is half written
+    assert "coterie" not in cells.uns  # nothing is written after an error
 
 
-def test_scanpy_takes_it(cells, model, tmp_path):
+def test_scanpy_functions_accept_the_tables(cells, model, tmp_path):
     sc = pytest.importorskip("scanpy", reason="scanpy is not installed")
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")

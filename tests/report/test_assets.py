@@ -1,4 +1,4 @@
-"""The script and style that the package carries are those of the sources beside it."""
+"""Script and style of the package match their sources."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ def digest(path):
 
 @pytest.mark.parametrize("name", sorted(MANIFEST["bundle"]))
 def test_the_bundle_is_the_one_that_was_built(name):
-    assert digest(ASSETS / name) == MANIFEST["bundle"][name], f"{name} was changed by hand; run `make report-js`"
+    assert digest(ASSETS / name) == MANIFEST["bundle"][name], f"{name} was changed by hand. Run `make report-js`."
 
 
 @pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the script are not in this tree")
@@ -28,7 +28,7 @@ def test_the_bundle_is_that_of_the_sources():
     known = {
         path.relative_to(SOURCES).as_posix(): digest(path) for path in kept if path.suffix in (".js", ".mjs", ".css", ".json")
     }
-    assert known == MANIFEST["sources"], "the sources have changed; run `make report-js`"
+    assert known == MANIFEST["sources"], "The sources have changed. Run `make report-js`."
 
 
 def test_packages_are_pinned_and_licensed():
@@ -38,7 +38,7 @@ def test_packages_are_pinned_and_licensed():
     versions = {**wanted["dependencies"], **wanted["devDependencies"]}
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values())
     lock = json.loads((SOURCES / "package-lock.json").read_text())
-    # Where packages come from is a setting of each machine.
+    # The registry of packages is a setting of each machine.
     assert not [name for name, package in lock["packages"].items() if "resolved" in package]
     licences = (ASSETS / "LICENSES.txt").read_text()
     for name, version in wanted["dependencies"].items():
@@ -48,11 +48,11 @@ def test_packages_are_pinned_and_licensed():
 @pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the script are not in this tree")
 @pytest.mark.parametrize("path", [*SOURCES.glob("src/**/*.js"), *SOURCES.glob("*.*js")], ids=lambda path: path.name)
 def test_lines_of_the_script_are_short(path):
-    """Prettier leaves long strings and comments as they are."""
+    """Prettier does not wrap long strings and comments."""
     assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 100
 
 
-def test_the_script_keeps_to_the_policy():
+def test_script_complies_with_the_policy():
     script = (ASSETS / "report.js").read_text(encoding="utf-8")
     for forbidden in (
         "eval(", "new Function", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "fetch(", "XMLHttpRequest",

@@ -1,4 +1,4 @@
-"""What a report says of the data, against slow and obvious code."""
+"""Statistics of the data in a report, compared with naive code."""
 
 import numpy as np
 import pytest
@@ -40,8 +40,8 @@ def test_statistics_by_class(kind):
 
 @pytest.mark.parametrize("predict_with", ["support", "groups"])
 @pytest.mark.parametrize("kind", ["two", "classes"])
-def test_effects_are_what_the_output_does(kind, predict_with):
-    """The support feature rises by one standard deviation; members follow by their correlations."""
+def test_effects_equal_changes_of_the_output(kind, predict_with):
+    """The support feature increases by one standard deviation, and the members in proportion to their correlations."""
     X, y = data_of(kind)
     model = GroupDiscoveryClassifier(4, threshold=0.5, predict_with=predict_with).fit(X, y)
     details = describe(model, X, y)
@@ -86,7 +86,7 @@ def test_training_curve_is_that_of_smaller_models(kind, standardize):
         assert value == pytest.approx(score(y, make(size, standardize=standardize).fit(X, y).predict(X)))
 
 
-def test_few_values_are_counted_one_by_one():
+def test_discrete_values_are_counted():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 100)
     snp = rng.binomial(2, 0.2 + 0.5 * y)
@@ -101,7 +101,7 @@ def test_few_values_are_counted_one_by_one():
     assert all(details.levels[places.index(j)] is None for j in (2, 3, 4))
 
 
-def test_samples_stand_for_all_classes():
+def test_sample_covers_all_classes():
     classes = np.repeat([0, 1, 2], [5, 900, 95])
     kept = _spread_sample(np.arange(1000), classes, 200)
     assert np.bincount(classes[kept]).tolist() == [5, 100, 95]
@@ -109,7 +109,7 @@ def test_samples_stand_for_all_classes():
     assert _spread_sample(np.arange(50), None, 200).tolist() == list(range(50))
 
 
-def test_the_frame_of_a_result_has_it_all(tmp_path):
+def test_table_of_a_result(tmp_path):
     X, y = data_of("classes")
     model = GroupDiscoveryClassifier(3).fit(X, y)
     info = {"chromosome": [str(j // 20 + 1) for j in range(40)], "position": np.arange(40) * 10, "score": ["no"] * 40}
@@ -121,7 +121,7 @@ def test_the_frame_of_a_result_has_it_all(tmp_path):
     ]  # fmt: skip
     for row in rows:
         assert row["position"] == row["feature"] * 10
-        assert row["score"] != "no"  # a column of the groups has that name
+        assert row["score"] != "no"  # the column of the groups has precedence
         assert (row["direction"] is None) == (row["role"] == "affiliated")
     content = result.to_dict()
     assert content["genome"] == [
@@ -162,7 +162,7 @@ def test_curve_of_validation():
     assert score_curve(GroupDiscoveryClassifier(2).fit(X, y)) is None
 
 
-def test_fingerprints_are_of_the_values():
+def test_digest_depends_on_values_only():
     X, y = data_of("two")
     source = coterie.data.as_source
     mark = data_digest(source(X), y)
@@ -202,7 +202,7 @@ def test_reports_are_saved_and_shown(tmp_path):
     assert "<i>" not in page.html
 
 
-def test_data_sets_bring_their_names_and_places(tmp_path):
+def test_names_and_positions_of_data_sets(tmp_path):
     X, y = data_of("two")
     info = {"chromosome": np.repeat(["1", "X"], 20), "position": np.arange(40)}
     dataset = coterie.data.Dataset(coterie.data.as_source(X), y, path=tmp_path / "cohort.bed", feature_info=info)

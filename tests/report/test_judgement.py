@@ -1,4 +1,4 @@
-"""The sentences that tell a reader what to think."""
+"""Sentences of the judgement."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_scores():
     assert judgement(None, None) == ""
 
 
-def test_a_result_carries_it_all(tmp_path):
+def test_result_has_all_judgements(tmp_path):
     data = make_support_affiliated(300, 60, n_support=3, n_true=7, random_state=0)
     model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
     group_confidence(model, data.X, data.y, n_pairs=5, n_permutations=1, random_state=0).attach_to(model)
@@ -80,14 +80,14 @@ def test_a_result_carries_it_all(tmp_path):
     assert "Half-samples: 10, permutations: 1." in page
 
 
-def test_the_page_says_what_it_is_compared_with():
+def test_page_names_the_baseline():
     held_out = HeldOut("accuracy", [0.5, 0.5, 0.5], 0.5, 1.0).to_dict()
     warned = "On held-out samples the model is no better than a constant prediction."
     content = {"held_out": held_out, "task": "classification", "data": {"path": "x/y.csv"}, "groups": [], "summary": {}}
     content |= {"confidence": None, "warnings": [warned]}
     assert " (constant prediction: 0.5, training: 1)." in lead(content)[0]
-    (said,) = cautions(content)
-    assert said == "On held-out samples the groups predict no better than a constant. Do not interpret them."
+    (caution,) = cautions(content)
+    assert caution == "On held-out samples the groups predict no better than a constant. Do not interpret them."
     content["held_out"] = {**held_out, "baseline": "covariates alone"}
     assert " (covariates alone: 0.5, training: 1)." in lead(content)[0]
     assert cautions(content)[0].startswith("On held-out samples the groups predict no better than the covariates alone.")

@@ -1,4 +1,4 @@
-"""The folder of a discovery, and the page in it."""
+"""The result folder of a discovery and its page."""
 
 import base64
 import csv
@@ -29,7 +29,7 @@ from coterie.report.page import number, render
 from coterie.report.table import write_clumps
 from tests.conftest import grouped_matrix
 
-EVIL = [
+HOSTILE_NAMES = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror='alert(1)'>",
     "{{ 7 * 7 }}",
@@ -46,7 +46,7 @@ EVIL = [
 
 
 class Page(HTMLParser):
-    """Collects the tags and the text of a page."""
+    """Parser that collects the tags and the text of a page."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -73,14 +73,20 @@ def result_of(model, **more):
 
 
 @pytest.fixture(scope="module")
-def evil():
-    names = [f"{EVIL[j % len(EVIL)]}{j}" for j in range(40)]
+def hostile():
+    names = [f"{HOSTILE_NAMES[j % len(HOSTILE_NAMES)]}{j}" for j in range(40)]
     return names, fitted(names)
 
 
-def test_names_from_data_cannot_write_the_page(evil, tmp_path):
-    names, model = evil
-    result = Discovery(model, {"path": EVIL[0], EVIL[1]: EVIL[0]}, EVIL[2], warnings=[EVIL[0]], command=EVIL[1])
+def test_names_cannot_inject_html(hostile, tmp_path):
+    names, model = hostile
+    result = Discovery(
+        model,
+        {"path": HOSTILE_NAMES[0], HOSTILE_NAMES[1]: HOSTILE_NAMES[0]},
+        HOSTILE_NAMES[2],
+        warnings=[HOSTILE_NAMES[0]],
+        command=HOSTILE_NAMES[1],
+    )
     write_result(tmp_path / "out", result)
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -101,7 +107,7 @@ def visible(name):
 
 
 def page_data(text):
-    """What the script of a page would read."""
+    """Return the data that the script of a page reads."""
     packed = re.search(r'<script type="application/x-coterie" id="data">([A-Za-z0-9+/=]*)</script>', text)[1]
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
@@ -119,15 +125,15 @@ def test_any_name_is_escaped(name):
 MODEL = fitted()
 
 
-def test_the_page_needs_nothing_from_elsewhere():
+def test_page_is_self_contained():
     text = render(result_of(MODEL).to_dict())
     outside = re.sub(r"<(script|style)\b[^>]*>.*?</\1>", "", text, flags=re.DOTALL)
     assert re.findall(r"(?:src|href)=[\"']([^\"']{5})", outside) == ["data:"]
     assert not re.search(r"url\(|@import", text)
-    assert not re.search(r"https?://(?!www\.w3\.org/)", text)  # names of XML languages are no addresses
+    assert not re.search(r"https?://(?!www\.w3\.org/)", text)  # XML namespaces are not requested
 
 
-def test_the_policy_allows_what_is_there_and_nothing_else():
+def test_policy_allows_the_own_script_and_style_only():
     text = render(result_of(MODEL).to_dict())
     policy = dict(part.split(" ", 1) for part in html.unescape(re.search(r'Policy" content="([^"]*)"', text)[1]).split("; "))
     assert policy["default-src"] == "'none'"
@@ -136,10 +142,12 @@ def test_the_policy_allows_what_is_there_and_nothing_else():
         inside = re.search(rf"<{name}>(.*?)</{name}>", text, flags=re.DOTALL)[1]
         digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
         assert policy[kind] == f"'sha256-{digest}'"
-    assert "style=" not in re.sub(r"<(script|style)>.*?</\1>", "", text, flags=re.DOTALL)  # which the policy would refuse
+    assert "style=" not in re.sub(
+        r"<(script|style)>.*?</\1>", "", text, flags=re.DOTALL
+    )  # inline styles are blocked by the policy
 
 
-def test_the_page_tells_the_main_things():
+def test_page_contains_the_main_results():
     text = render(result_of(MODEL, warnings=["Only 6 of 9 were found."], interrupted=True).to_dict())
     words = " ".join("".join(Page(text).words).split())
     assert "Found: 6 groups with" in words
@@ -168,13 +176,13 @@ def test_pages_of_the_whole_family(kind):
     assert Page(text).tags.count("tr") > len(model.groups_)
 
 
-def test_figures_as_people_write_them():
+def test_number_format():
     assert [number(v) for v in (None, 3, 12345678, 0.5, 1e-9, 12345.678, 0.0, True, "x")] == [
         "–", "3", "12,345,678", "0.5", "1.00e-09", "12,345.7", "0", "True", "x",
     ]  # fmt: skip
 
 
-def test_json_for_people_is_json():
+def test_formatted_json_is_valid():
     content = {"a": [1, 2.5, None], "b": [[1], {}], "c": {"d": "é", "e": []}, "f": []}
     assert json.loads(dumps(content)) == content
     assert '"a": [1, 2.5, null]' in dumps(content)
@@ -195,7 +203,7 @@ def test_a_failure_leaves_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_results_of_others_are_refused(tmp_path):
+def test_foreign_results_are_refused(tmp_path):
     write_result(tmp_path / "out", result_of(MODEL))
     assert read_result(tmp_path / "out", model=True).groups_ == MODEL.groups_
     assert read_result(tmp_path / "out")["version"] == 1
@@ -214,7 +222,7 @@ def test_results_of_others_are_refused(tmp_path):
 
 
 def test_clumps(tmp_path):
-    """PLINK's columns, whatever is in the names; members on other chromosomes or far away do not count."""
+    """The columns are PLINK's for any names; members on other chromosomes or far away are not counted."""
     names = [f"rs {j}\t{j}" for j in range(40)]
     info = {"chromosome": np.arange(40) // 10, "position": np.arange(40) * 1000}
     model = fitted(names)
@@ -235,7 +243,7 @@ def test_clumps(tmp_path):
 
 
 def test_a_new_column_is_in_all_files_and_on_the_terminal(tmp_path, monkeypatch):
-    """What is in the registry reaches groups.csv, result.json, the page and the terminal by itself."""
+    """A column of the registry is written to groups.csv, result.json, the page and the terminal."""
     twice = columns.Column("twice", "doubled size", "Twice the size.", lambda item: 2 * len(item.group), kind="count")
     monkeypatch.setitem(columns.COLUMNS, "twice", twice)
     for where in ("table", "result", "terminal", "page"):

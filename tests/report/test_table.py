@@ -1,4 +1,4 @@
-"""Tables as CSV: all digits, and whole files only."""
+"""Tables as CSV: all digits, and complete files only."""
 
 import io
 
@@ -27,7 +27,7 @@ def test_nan_is_written_out_by_default():
     assert file.getvalue() == "score\r\nnan\r\n"
 
 
-def test_columns_in_an_order_of_their_own(tmp_path):
+def test_order_of_columns(tmp_path):
     write_csv(tmp_path / "table.csv", [{"a": 1, "b": 2}], ["b", "a"])
     assert (tmp_path / "table.csv").read_text() == "b,a\n2,1\n"
     write_csv(tmp_path / "table.csv", [], ["b", "a"])

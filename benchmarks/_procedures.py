@@ -1,6 +1,6 @@
-"""Whole procedures, each with its choices inside: ours validated, selectors of others, models on all features.
+"""Whole procedures, including the choice of settings: validated group discovery, other selectors, models on all features.
 
-Everything that is tuned is tuned by four stratified, shuffled folds of the samples that ``fit`` gets, those of our own.
+All procedures, ours included, are tuned by four stratified, shuffled folds of the samples passed to ``fit``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def folds(seed: int) -> StratifiedKFold:
 
 
 def scaled(X: Any, *steps: tuple[str, Any]) -> Pipeline:
-    """Standardised, then the steps; sparse data stay uncentred, as they would no longer be sparse."""
+    """Return a pipeline that standardises before the steps; sparse data are not centred, to keep them sparse."""
     return Pipeline([("scale", StandardScaler(with_mean=not sparse.issparse(X))), *steps])
 
 
@@ -42,17 +42,17 @@ def svm(C: float = 1.0) -> LinearSVC:
 
 
 class EliminationCV(ClassifierMixin, BaseEstimator):
-    """SVM-RFE that drops a fifth of the features *left* each time, with the size chosen by folds.
+    """SVM-RFE that drops a fifth of the *remaining* features per step, with the size chosen by folds.
 
-    ``RFECV(step=0.2)`` drops a fifth of the features *given*, so that below a fifth of them it tries one feature only: on
-    wide data that is no fair rival. The sizes here are those of a geometric series down to one.
+    ``RFECV(step=0.2)`` drops a fifth of the *original* features per step. Below a fifth of them, it tries a single feature
+    only, which is not a fair comparison on wide data. The sizes here are a geometric series down to one.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     def fit(self, X: Any, y: np.ndarray) -> EliminationCV:
-        """Score every size on held-out samples, then eliminate down to the best one (of equal ones the smallest)."""
+        """Score every size on held-out samples, then eliminate down to the best one (the smallest if several are equal)."""
         scores: dict[int, float] = {}
         for train, test in folds(self.seed).split(X, y):
             for left, model in self._path(X[train], y[train], 1):
@@ -67,7 +67,7 @@ class EliminationCV(ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def _path(X: Any, y: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, LinearSVC]]:
-        """The features left and the model on them, down to ``size`` features."""
+        """Yield the remaining features and the model on them, down to ``size`` features."""
         left = np.arange(X.shape[1])
         while True:
             model = svm().fit(X[:, left], y)
@@ -84,8 +84,11 @@ def validated(seed: int, threads: int, **parameters: Any) -> GroupDiscoveryClass
 
 
 def l1_logistic(X: Any, seed: int) -> GridSearchCV:
-    """One C for all classes, in contrast to a LogisticRegressionCV for each; liblinear takes two classes only."""
-    # liblinear penalises the intercept as well; scaled up, it hardly pays.
+    """Return L1 logistic regression with one C for all classes; LogisticRegressionCV would choose one per class.
+
+    liblinear itself supports two classes only.
+    """
+    # liblinear penalises the intercept as well. A large scaling makes the penalty negligible.
     model = LogisticRegression(l1_ratio=1.0, solver="liblinear", intercept_scaling=10.0, max_iter=200, random_state=0)
     grid = {"model__estimator__C": np.logspace(-2, 2, 8)}
     return GridSearchCV(scaled(X, ("model", OneVsRestClassifier(model))), grid, cv=folds(seed))
@@ -101,7 +104,7 @@ def rfecv(X: Any, seed: int) -> Pipeline:
     return scaled(X, ("select", RFECV(svm(), step=0.2, cv=folds(seed))), ("model", svm()))
 
 
-# Name: kind, maker of the estimator from the data's features, the seed and the threads.
+# Name: kind, and a function that returns the estimator for features, seed and threads.
 Maker = Callable[[Any, int, int], Any]
 METHODS: dict[str, tuple[str, Maker]] = {
     "Coterie, validated": (OURS, lambda X, seed, threads: validated(seed, threads)),
@@ -126,7 +129,7 @@ METHODS: dict[str, tuple[str, Maker]] = {
 
 
 def n_used(model: Any, n_features: int) -> int:
-    """How many features a fitted procedure looks at to predict."""
+    """Return the number of features that a fitted procedure uses to predict."""
     if isinstance(model, GridSearchCV):
         model = model.best_estimator_
     if isinstance(model, Pipeline):
