@@ -43,7 +43,7 @@ READINGS = {
 @pytest.mark.parametrize("reading", READINGS)
 def test_only_regular_files_are_read(tmp_path, reading):
     for words, path in irregular(tmp_path).items():
-        with pytest.raises(ValueError, match=f"it is {words}, not a file"):
+        with pytest.raises(ValueError, match=f"this is {words}, not a file"):
             READINGS[reading](path)
         assert not is_model(path)
 
@@ -56,19 +56,19 @@ def test_the_parts_of_a_store_are_regular_files(tmp_path):
     path = write_store(tmp_path / "s", np.eye(3))
     (path / "values.npy").unlink()
     os.mkfifo(path / "values.npy")
-    with pytest.raises(DataFileError, match="it is a pipe"):
+    with pytest.raises(DataFileError, match="this is a pipe"):
         open_store(path)
 
 
 def test_required_memory_is_compared_with_limit_and_free_memory(monkeypatch):
-    require_memory(bounds.FREE_BYTES, "f", "everything")
+    require_memory(bounds.MIN_CHECKED_BYTES, "f", "everything")
     monkeypatch.setattr(bounds, "free_memory", lambda: 10**9)
     require_memory(10**9, "f", "everything")
-    with pytest.raises(DataFileError, match=r"^f: a line would take 2 GB of memory, and 1 GB are free\. If .* more memory\.$"):
+    with pytest.raises(DataFileError, match=r"^f: a line would take 2 GB of memory, but 1 GB are free\. If .* more memory\.$"):
         require_memory(2 * 10**9, "f", "a line")
     with (
         memory_limit(10**8),
-        pytest.raises(DataFileError, match=r"^f:7: .* memory_limit is 100 MB\. If .* raise memory_limit\.$"),
+        pytest.raises(DataFileError, match=r"^f:7: .* memory_limit is 100 MB\. If .* increase memory_limit\.$"),
     ):
         require_memory(5 * 10**8, "f", "a line", line=lambda: 7)
 
@@ -105,13 +105,13 @@ def test_memory_of_machine_and_container(monkeypatch):
         return texts[str(path)]
 
     monkeypatch.setattr(Path, "read_text", read)
-    assert bounds._of_machine() == 4000 << 10
-    assert bounds._of_container() == bounds._UNLIMITED
+    assert bounds._machine_memory() == 4000 << 10
+    assert bounds._container_memory() == bounds._UNLIMITED
     texts["/sys/fs/cgroup/a/memory.max"] = "5000000\n"
-    assert bounds._of_container() == 2_000_000
+    assert bounds._container_memory() == 2_000_000
     texts.clear()
-    assert bounds._of_container() == bounds._UNLIMITED
-    assert bounds._of_machine() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert bounds._container_memory() == bounds._UNLIMITED
+    assert bounds._machine_memory() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

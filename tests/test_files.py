@@ -271,7 +271,7 @@ def test_only_one_of_two_processes_holds_a_claim(tmp_path, other_process):
     for path in (tmp_path / "f", tmp_path / "link"):
         with pytest.raises(BlockingIOError, match=rf"PID {process.pid} on {temporary.HOST}"), claimed(path):
             pass
-    write_file(tmp_path / "f")  # a short write is nobody's business
+    write_file(tmp_path / "f")  # short writes are not claimed
     process.kill()
     process.wait()
     with claimed(tmp_path / "f"), claimed(tmp_path / "f", tmp_path / "link", None):
@@ -308,7 +308,7 @@ def test_files_are_claimed_only_where_they_can_be_written(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="other permissions")
 def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
-    def refuse(path, *_):  # root may write anywhere: ask as somebody else
+    def refuse(path, *_):  # root may write anywhere, so the error is simulated
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(claims.os, "open", refuse)
@@ -351,7 +351,7 @@ def test_a_folder_removed_before_it_is_locked_is_created_again(tmp_path, monkeyp
     original, removed = fcntl.flock, []
 
     def late(handle, operation):
-        if not removed:  # another writer, in between, takes it for left
+        if not removed:  # another writer treats it as a leftover
             removed.extend(tmp_path.iterdir())
             removed[0].rmdir()
         original(handle, operation)
@@ -393,7 +393,7 @@ def test_folders_of_another_host_are_kept_for_a_day(tmp_path):
     assert names(tmp_path) == [theirs.name, "a"]
     os.utime(theirs, (time.time() - 1.1 * DAY,) * 2)
     write_file(tmp_path / "a")
-    assert theirs.exists()  # what is in it is younger
+    assert theirs.exists()  # its content was modified recently
     os.utime(theirs / "half", (time.time() - 1.1 * DAY,) * 2)
     write_file(tmp_path / "a")
     assert names(tmp_path) == ["a"]
@@ -528,7 +528,7 @@ def test_a_full_disk_is_named_with_amounts(tmp_path):
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.filename == str(tmp_path / "a.txt")
     assert names(tmp_path) == []
-    with pytest.raises(FileNotFoundError, match="no-such"), writing(tmp_path / "a"):  # other errors stay as they are
+    with pytest.raises(FileNotFoundError, match="no-such"), writing(tmp_path / "a"):  # other errors are not changed
         (tmp_path / "no-such").read_text()
 
 

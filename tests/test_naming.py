@@ -50,7 +50,7 @@ def test_a_pipeline_gets_the_names_of_the_previous_step(pipe):
     assert all(group.labels == [names[j] for j in group.members] for group in model.groups_)
     assert {"great", "dull"} <= words(model.groups_)
     assert model.get_feature_names_out().tolist() == pipe.get_feature_names_out().tolist() == names[model._kept()].tolist()
-    with warnings.catch_warnings():  # a sparse matrix cannot have names, and nobody complains
+    with warnings.catch_warnings():  # a sparse matrix has no names, which causes no warning
         warnings.simplefilter("error")
         assert np.array_equal(pipe.predict(TEXTS), before)
 

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM end long work after the round that is under way, so that what has been done is kept.
+"""Graceful handling of Ctrl-C and SIGTERM: a computation ends after its current round, and its result is kept.
 
-Nothing changes for programs that do not ask for it: only inside :func:`stopping_gracefully` does a signal wait for the end of
-a round, and the second one stops at once.
+Signals are handled only inside :func:`stopping_gracefully` and the other context managers here. Other programs are not
+affected. The first signal takes effect at the end of a round, the second one immediately.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 
 
 class Terminated(BaseException):
-    """SIGTERM has come; not an ``Exception``, like ``KeyboardInterrupt``."""
+    """Raised for SIGTERM; like ``KeyboardInterrupt``, not an ``Exception``."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C has come, for those who want to tell it from what typer makes of a ``KeyboardInterrupt``."""
+    """Raised for Ctrl-C instead of ``KeyboardInterrupt``, which typer handles itself."""
 
 
 class StopRequest:
-    """Whether, and by which signal, the user has asked to stop.
+    """Request of the user to stop, by a signal.
 
     Attributes
     ----------
     signal : int or None
-        The first signal that came.
+        First signal received, or None.
     """
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ _current: list[StopRequest] = []
 
 
 def stop_requested() -> bool:
-    """Whether work that can stop with a result should do so now."""
+    """Return True if a computation that can stop with a result should do so now."""
     return bool(_current) and _current[-1].signal is not None
 
 
 @contextmanager
 def stopping_gracefully(say: Callable[[str], object]) -> Iterator[StopRequest]:
-    """Let the first SIGINT or SIGTERM wait for the end of a round; ``say`` tells the user so.
+    """Delay the first SIGINT or SIGTERM to the end of a round; ``say`` displays a message to the user.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def stopping_gracefully(say: Callable[[str], object]) -> Iterator[StopRequest]:
     >>> with stopping_gracefully(print) as request:
     ...     signal.raise_signal(signal.SIGTERM)
     ...     stop_requested()
-    Stopping after this round, with what has been found so far; once more to stop at once.
+    Stopping after this round. The results so far are kept. A second signal (Ctrl-C) stops immediately.
     True
     >>> stop_requested()
     False
@@ -65,7 +65,7 @@ def stopping_gracefully(say: Callable[[str], object]) -> Iterator[StopRequest]:
         if request.signal is not None:
             raise (KeyboardInterrupt if number == signal.SIGINT else Terminated)
         request.signal = number
-        say("Stopping after this round, with what has been found so far; once more to stop at once.")
+        say("Stopping after this round. The results so far are kept. A second signal (Ctrl-C) stops immediately.")
 
     with _handlers(on_signal):
         _current.append(request)
@@ -77,7 +77,7 @@ def stopping_gracefully(say: Callable[[str], object]) -> Iterator[StopRequest]:
 
 @contextmanager
 def interrupting() -> Iterator[StopRequest]:
-    """Let SIGTERM interrupt like Ctrl-C, for methods that keep their result at a ``KeyboardInterrupt``; it is remembered."""
+    """Treat SIGTERM like Ctrl-C, for methods that keep their result after a ``KeyboardInterrupt``; yield the request."""
     request = StopRequest()
 
     def on_signal(number: int, _: FrameType | None) -> None:
@@ -95,7 +95,7 @@ def interrupting() -> Iterator[StopRequest]:
 
 @contextmanager
 def terminating_cleanly() -> Iterator[None]:
-    """Turn SIGTERM into :class:`Terminated`, so that temporary files are removed on the way out."""
+    """Convert SIGTERM to :class:`Terminated`, so that temporary files are removed before the process ends."""
 
     def on_signal(number: int, _: FrameType | None) -> None:
         raise Terminated
@@ -109,7 +109,7 @@ def _handlers(handler: Any, signals: tuple[int, ...] = (signal.SIGINT, signal.SI
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
-    # Who starts a command in the background (nohup, `&`) may have its signals ignored; that stays as it is.
+    # If signals are ignored because the command runs in the background (nohup, `&`), they remain ignored.
     wanted = [number for number in signals if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in wanted}
     try:
@@ -121,9 +121,9 @@ def _handlers(handler: Any, signals: tuple[int, ...] = (signal.SIGINT, signal.SI
 
 @contextmanager
 def ignore_signal(number: int) -> Iterator[None]:
-    """Ignore a signal for a moment, so that processes that are started in it ignore it for ever.
+    """Ignore a signal during a block, so that processes started in the block always ignore it.
 
-    Elsewhere than in the main thread, which alone may say so, nothing changes.
+    Has no effect outside the main thread, because only the main thread can set signal handlers.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -27,7 +27,7 @@ def cluster():
 
 @pytest.fixture(scope="session")
 def session_client(cluster):
-    # Not the default one: an active client would take every store of every other test to its workers.
+    # Not the default client: otherwise stores of all other tests would be opened on its workers.
     with distributed.Client(cluster, set_as_default=False) as client:
         yield client
 

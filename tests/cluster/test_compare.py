@@ -38,7 +38,7 @@ def test_rows_of_workers_are_kept_here(small, client, tmp_path, address):
     X = open_store(f"file://{small}") if address else small
     there = compare(["variance"], X, client=client, **options)
     assert [row.status for row in there.rows] == ["ok"]
-    again = compare(["variance"], small, **options)  # the row is there: no process is started
+    again = compare(["variance"], small, **options)  # the row exists, so no process is started
     assert again.rows[0].fit_seconds == there.rows[0].fit_seconds
     assert untimed(again) == untimed(there)
 

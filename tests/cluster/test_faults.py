@@ -118,7 +118,7 @@ def test_a_scheduler_that_dies(store, tmp_path):
 
     with sabotage(DistributedSource, "scores", end, nth=2), pytest.raises(ClusterError, match=r"scheduler|No results"):
         model.fit(source, open_store(store).y)
-    assert digest(model) == before  # a failed fit leaves the old model whole
+    assert digest(model) == before  # a failed fit does not change the model
     client.close(timeout=5)
 
 

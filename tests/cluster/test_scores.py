@@ -124,7 +124,7 @@ def test_an_active_client_is_used(stores, cluster, monkeypatch):
     with distributed.Client(cluster):
         assert isinstance(FilterSelector("fisher", 4).fit(stores["words"]).scores_, FeatureValues)
         assert isinstance(FilterSelector("fisher", 4).fit(array, y).scores_, FeatureValues)
-        # What needs the whole store takes an array to this process, as without a cluster.
+        # Methods that require the whole store compute an array in this process, as without a cluster.
         assert isinstance(FilterSelector("laplacian", 4).fit(array).scores_, np.ndarray)
         monkeypatch.setattr(DistributedSource, "map_tasks", lambda *given, **options: 1 / 0)
         with pytest.raises(ZeroDivisionError):

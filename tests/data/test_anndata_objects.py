@@ -33,7 +33,7 @@ def adata():
     result = anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=[f"g{j}" for j in range(20)]))
     result.layers["double"] = sparse.csr_matrix(2 * X)
     result.raw = result.copy()
-    return result[:, :15].copy()  # raw has more genes, as it often has
+    return result[:, :15].copy()  # raw has more genes, as is common
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
@@ -48,7 +48,7 @@ def test_every_selector_takes_the_name_of_a_column(selector, adata):
         by_value = clone(selector).fit(pd.DataFrame(adata.X, columns=adata.var_names), adata.obs[column].to_numpy())
     np.testing.assert_array_equal(by_name.support_features_, by_value.support_features_)
     if hasattr(by_name, "classes_"):
-        assert by_name.classes_.tolist() == ["B cell", "T cell"]  # and no category that no cell has
+        assert by_name.classes_.tolist() == ["B cell", "T cell"]  # without categories that no cell has
         assert by_name.score(adata, "cell_type") == by_value.score(adata, adata.obs["cell_type"])
 
 
@@ -64,7 +64,7 @@ def test_functions_accept_column_names(adata, tmp_path):
         coterie.compare(["fisher"], adata, labels, n_features=[2], cv=2) for labels in ("cell_type", adata.obs["cell_type"])
     ]
     assert compared[0].rows[0].accuracy == compared[1].rows[0].accuracy > 0.5
-    adata.write_h5ad(tmp_path / "cells.h5ad")  # the name of a column also goes with a path
+    adata.write_h5ad(tmp_path / "cells.h5ad")  # column names are supported for paths, too
     assert GroupDiscoveryClassifier(3).fit(tmp_path / "cells.h5ad", "cell_type").groups_ == model.groups_
     assert model.score(tmp_path / "cells.h5ad", "cell_type") == model.score(adata, "cell_type")
     assert GroupDiscoveryRegressor(2).fit(adata, "nullable").score(adata, "nullable") <= 1.0
@@ -136,7 +136,7 @@ def test_no_warnings(adata):
 def test_pbmc_without_a_warning(real_data):
     """Ten cell types, the rarest with eight cells."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of anndata's, about its old files
+        warnings.simplefilter("ignore")  # warnings of anndata about old files
         cells = anndata.read_h5ad(real_data / "pbmc68k_reduced.h5ad")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -57,7 +57,7 @@ def parts(X, bounds, make):
 @pytest.mark.parametrize("make", [np.asfortranarray, sparse.csc_array])
 @pytest.mark.parametrize("bounds", [[0, 5], [0, 3, 5], [0, 1, 2, 3, 4, 5], [0, 4, 5]])
 def test_the_message_does_not_depend_on_the_parts(tmp_path, X, make, bounds):
-    X[0, 0] = 1e200  # too large as well: NaN and infinity are told first
+    X[0, 0] = 1e200  # too large as well, but NaN and infinity are reported first
     alone = message_of(as_source(make(X), NAMES).moments)
     assert alone.startswith(
         "Input X contains 3 NaN or infinite value(s) in 2 feature(s). The first is in sample 4 of feature 3 ('d'). Impute them"

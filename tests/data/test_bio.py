@@ -76,7 +76,7 @@ def test_truncated_h5ad(tmp_path, adata):
         open_features(tmp_path / "x.h5ad")
 
 
-@settings(max_examples=20)  # each one is a process of its own
+@settings(max_examples=20)  # each example starts a process
 @given(place=st.integers(0, 10**6), byte=st.integers(0, 255))
 def test_a_damaged_h5ad_gives_data_or_an_error(tmp_path_factory, place, byte):
     path = tmp_path_factory.getbasetemp() / "damaged.h5ad"
@@ -171,7 +171,7 @@ def test_missing_genotypes(tmp_path, genotypes):
         open_features(path, missing="error")
     genotypes[:, 0] = -127
     path = write_plink(tmp_path, genotypes, ["1", "2"] * 11)
-    assert not matrix(open_features(path))[:, 0].any()  # nothing is known: constant
+    assert not matrix(open_features(path))[:, 0].any()  # no genotype is known, so the SNP is constant
 
 
 def test_missing_phenotypes_are_dropped_and_counted(tmp_path, genotypes):

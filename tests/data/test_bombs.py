@@ -12,8 +12,8 @@ from coterie import bounds
 from coterie.data import DataFileError, convert, open_features
 from coterie.data.readers import h5ad, h5ad_check
 
-LIMIT = 1 << 24  # the smallest that convert takes; besides come bounds.FREE_BYTES
-REMEDY = r"memory_limit is 16\.78 MB\. If the file is not damaged, raise memory_limit\."
+LIMIT = 1 << 24  # smallest limit of convert, in addition to bounds.MIN_CHECKED_BYTES
+REMEDY = r"memory_limit is 16\.78 MB\. If the file is not damaged, increase memory_limit\."
 
 
 def refused(path, match, **options):
@@ -44,13 +44,13 @@ def test_a_line_is_as_long_as_memory_allows(tmp_path, monkeypatch):
 def test_a_header_with_more_columns_than_memory(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(",".join(f"c{j}" for j in range(100_000)) + "\n")
-    refused(path, f"x.csv:1: a table of 100000 columns would take 200 MB of memory, and {REMEDY}")
+    refused(path, f"x.csv:1: a table of 100000 columns would take 200 MB of memory, but {REMEDY}")
     path.write_bytes(b"a" * 30_000_000)
     refused(path, "x.csv:1: a line of more than", format="csv")
 
 
 def test_rows_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(bounds, "FREE_BYTES", 0)
+    monkeypatch.setattr(bounds, "MIN_CHECKED_BYTES", 0)
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"a,y\n" + b"1,u\n" * 1_500_000, 1))
     refused(path, f"labels .*would take .* {REMEDY}")
@@ -63,7 +63,7 @@ def test_rows_of_parquet(tmp_path):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     zeros = pa.array(np.zeros(4_000_000, dtype=np.int8))
     parquet.write_table(pa.table({"a": zeros, "y": zeros}), tmp_path / "x.parquet")
-    refused(tmp_path / "x.parquet", f"a column of 4000000 samples would take 128 MB of memory, and {REMEDY}")
+    refused(tmp_path / "x.parquet", f"a column of 4000000 samples would take 128 MB of memory, but {REMEDY}")
 
 
 def test_large_groups_of_rows_are_read_by_pages(tmp_path, monkeypatch):
@@ -72,14 +72,14 @@ def test_large_groups_of_rows_are_read_by_pages(tmp_path, monkeypatch):
 
     values = np.arange(100_000) * 1.5
     parquet.write_table(pa.table({"a": values, "y": values > 9}), tmp_path / "x.parquet")
-    monkeypatch.setattr(tabular, "FREE_BYTES", 1000)
+    monkeypatch.setattr(tabular, "MIN_CHECKED_BYTES", 1000)
     data = open_features(tmp_path / "x.parquet")
     np.testing.assert_array_equal(data.source.array[:, 0], values)
 
 
 def test_zeros_that_unpack_to_more_than_memory(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", X=np.zeros((1000, 6000)))
-    refused(tmp_path / "x.npz", f"the unpacked content would take 96 MB of memory, and {REMEDY}")
+    refused(tmp_path / "x.npz", f"the unpacked content would take 96 MB of memory, but {REMEDY}")
 
 
 def test_more_entries_than_a_matrix_has(tmp_path):
@@ -105,7 +105,7 @@ def test_number_of_features_from_one_index(tmp_path, monkeypatch):
     path.write_text("1 30000000:1\n")
     monkeypatch.setattr(bounds, "free_memory", lambda: 10**9)
     for reading in (open_features, lambda path: convert(path, tmp_path / "s")):
-        with pytest.raises(DataFileError, match=r"would take 1\.2 GB of memory, and 1 GB are free"):
+        with pytest.raises(DataFileError, match=r"would take 1\.2 GB of memory, but 1 GB are free"):
             reading(path)
 
 
@@ -141,7 +141,7 @@ class TestH5ad:
 
     def test_a_chunk_that_is_larger_than_memory(self, path):
         self.change(path, "X", (3, 2), np.float32, chunks=(10_000, 10_000), maxshape=(None, None))
-        refused(path, f"a chunk of the matrix would take 1.2 GB of memory, and {REMEDY}")
+        refused(path, f"a chunk of the matrix would take 1.2 GB of memory, but {REMEDY}")
 
     @pytest.mark.parametrize("code", ["import os; os.abort()", "raise SystemExit(1)"])
     def test_a_crash_of_the_library_is_not_ours(self, path, code, tmp_path, monkeypatch):
@@ -163,7 +163,7 @@ class TestH5ad:
         assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode < 0
 
     def test_what_the_look_finds(self, path, monkeypatch):
-        monkeypatch.setattr(h5ad_check, "_limit_cpu_time", lambda seconds: None)  # this process shall live
+        monkeypatch.setattr(h5ad_check, "_limit_cpu_time", lambda seconds: None)  # do not limit this process
         found = h5ad_check.measure(str(path), 1 << 40)
         assert found["strings"] == 5
         assert 500 <= found["needs"] < 10_000
@@ -205,6 +205,6 @@ def test_memory_of_a_snp_table_is_checked_before_it_is_split(tmp_path):
     (tmp_path / "g.bed").write_bytes(b"\x6c\x1b\x01")
     (tmp_path / "g.fam").write_text("f s 0 0 0 1\n")
     (tmp_path / "g.bim").write_text("1 rs 0 1 A C\n" * 600_000)
-    refusal = r"g\.bim: the table would take 156 MB of memory, and memory_limit is 1.049 MB"
+    refusal = r"g\.bim: the table would take 156 MB of memory, but memory_limit is 1.049 MB"
     with bounds.memory_limit(1 << 20), pytest.raises(ValueError, match=refusal):
         open_features(tmp_path / "g.bed")

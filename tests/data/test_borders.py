@@ -5,7 +5,7 @@ import pytest
 from tests.test_architecture import MODULES, ROOT, imports_of, name_of
 
 READERS, STORE = "coterie.data.readers", "coterie.data.store"
-# What the store may know of the readers: the base class, and its blocks as features.
+# Reader modules that the store may import: the base class, and the conversion of its blocks to features.
 HANDED_OVER = (f"{READERS}.reader", f"{READERS}.collect")
 
 

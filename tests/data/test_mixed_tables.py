@@ -160,7 +160,7 @@ def test_message_for_a_mixed_frame(messy):
     assert "4 of 7 columns of X are not: 'id' (text), 'visit' (dates), 'city' (categories), 'treated' (text)" in message
     assert "'age' (3)" in message
     columns, model = (line.strip() for line in message.splitlines()[1:])
-    # The two lines do what they promise.
+    # The two lines of the message work.
     from sklearn.compose import make_column_transformer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder

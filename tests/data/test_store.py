@@ -209,7 +209,7 @@ def test_an_existing_store_is_replaced_only_if_requested(tmp_path):
         write_store(path, np.eye(size), overwrite=True)
         assert check_store(path).shape == (size, size)
         assert len(list(path.glob("*.npy"))) == 3  # those of the old one are gone
-    np.testing.assert_array_equal(mapped.block(0, 3), np.eye(3))  # who had it open still has it
+    np.testing.assert_array_equal(mapped.block(0, 3), np.eye(3))  # open maps remain valid
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -321,7 +321,7 @@ def test_leftovers_of_killed_runs_are_removed_and_those_of_running_ones_are_not(
 
     def blocks():
         yield np.eye(3)
-        assert len(list(tmp_path.glob(".s.*.partial"))) == 1  # mine
+        assert len(list(tmp_path.glob(".s.*.partial"))) == 1  # of this test
         with ThreadPoolExecutor(1) as pool:
             other = pool.submit(write_store, tmp_path / "s", np.eye(2))
             with pytest.raises(BlockingIOError, match="Another writer"):
@@ -648,5 +648,5 @@ def test_a_header_of_any_size_or_content(tmp_path):
             _ = open_store(path).feature_info
         (path / "header.json").write_bytes(original)
     (path / "header.json").write_bytes(original + b" " * (1 << 24))
-    with pytest.raises(DataFileError, match="never has more than"):
+    with pytest.raises(DataFileError, match="The maximum for its kind is"):
         open_store(path)

@@ -41,7 +41,7 @@ def test_valid_matrices_pass(format):
 def test_canonical_csc_is_not_copied_and_its_flags_are_not_trusted():
     S = matrix()
     assert canonical_csc(S) is S
-    S.has_canonical_format = True  # which it is, until somebody writes to it
+    S.has_canonical_format = True  # true until the matrix is changed
     S.indices[S.indptr[0] : S.indptr[1]] = S.indices[S.indptr[0] : S.indptr[1]][::-1].copy()
     before = S.indices.copy()
     result = canonical_csc(S)

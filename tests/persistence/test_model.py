@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load, save
-from coterie.bounds import FREE_LENGTH
+from coterie.bounds import DEFAULT_MAX_LENGTH
 from coterie.comparison.trial import selector_named
 from coterie.methods import METHODS
 from coterie.persistence import fitted, names
@@ -349,7 +349,7 @@ def sized(original, tmp_path):
     return change
 
 
-@pytest.mark.parametrize("n_features", [FREE_LENGTH + 1, 2**33, 2**47])
+@pytest.mark.parametrize("n_features", [DEFAULT_MAX_LENGTH + 1, 2**33, 2**47])
 def test_more_features_than_values_are_rejected(sized, n_features):
     """``get_support``, ``coef_`` and others allocate by this number."""
     path = sized(n_features)
@@ -361,15 +361,15 @@ def test_more_features_than_values_are_rejected(sized, n_features):
 
 
 def test_as_many_features_as_any_file_may_have_are_accepted(sized):
-    assert load(sized(FREE_LENGTH)).get_support().sum() == 2
+    assert load(sized(DEFAULT_MAX_LENGTH)).get_support().sum() == 2
 
 
 def test_weights_that_do_not_fit_into_memory_are_rejected(sized, monkeypatch):
-    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH - 1)
+    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * DEFAULT_MAX_LENGTH - 1)
     with pytest.raises(ValueError, match=r"coef_ would take 268.4 MB, more than the free memory\. If you trust"):
-        load(sized(FREE_LENGTH))
-    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH)
-    assert load(sized(FREE_LENGTH)).coef_.shape == (1, FREE_LENGTH)
+        load(sized(DEFAULT_MAX_LENGTH))
+    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * DEFAULT_MAX_LENGTH)
+    assert load(sized(DEFAULT_MAX_LENGTH)).coef_.shape == (1, DEFAULT_MAX_LENGTH)
 
 
 def test_names_with_decreasing_ends_are_rejected(original, tmp_path):

@@ -31,7 +31,7 @@ class Dataset:
     format : str
         Format of the file: a name in ``coterie.data.FORMATS``, or ``"store"``.
     path : Path or str
-        Path of the file, or folder or address of the store.
+        Path of the file, or folder or URL of the store.
     notes : dict
         Counts made while reading, such as imputed genotypes and dropped samples.
     feature_info : dict

@@ -297,7 +297,7 @@ class FeatureSource(Protocol):
         return answers
 
     def concurrency(self, n_threads: int) -> int:
-        """Number of tasks of :meth:`map_tasks` that run at the same time."""
+        """Return the number of tasks of :meth:`map_tasks` that run at the same time."""
         return n_threads
 
     def spread(self, features: np.ndarray, values: np.ndarray) -> Any:

@@ -60,7 +60,7 @@ _FIRST_CAPACITY = 1 << 14
 
 
 class CandidateMask:
-    """The candidate features: those that vary, except for an explicit list of features.
+    """Candidate features: those that vary, except for an explicit list of features.
 
     Examples
     --------
@@ -451,7 +451,7 @@ class _Found(NamedTuple):
 
 
 class _BestFeatures:
-    """The best features so far for one query.
+    """Best features so far for one query.
 
     The parameter ``rounding`` bounds the rounding error of a score, divided by the norms of feature and residual. The
     attribute is multiplied by the norm of the residual.

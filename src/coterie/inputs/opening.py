@@ -147,7 +147,7 @@ TargetKind: TypeAlias = Literal["classes", "numbers", "normality", "labels", "op
 
 @dataclass(frozen=True)
 class Input:
-    """The data of a fit, opened and checked.
+    """Opened and checked data of a fit.
 
     Attributes
     ----------

@@ -4,11 +4,17 @@ Numbers, text, None, lists and dictionaries with text keys are plain JSON. Anyth
 its kind. Arrays are stored in pools, one flat array per value type, so that a model with thousands of small arrays has few
 members.
 
-Decoding creates only the following: NumPy arrays and scalars, containers and paths; records of Coterie (data classes and
-named tuples), and other objects of Coterie without calling their constructors; estimators of Coterie and scikit-learn from
-their parameters; splitters; and public functions of Coterie by name. Classes of Coterie have the names of
-:mod:`coterie.persistence.names`, independent of their modules. Decoded data are not larger than the file: each value of a
-pool is used at most once, names partition their text, and the number of objects equals that of their shape.
+Decoding creates only the following:
+
+- NumPy arrays and scalars, containers and paths;
+- records of Coterie (data classes and named tuples);
+- other objects of Coterie, without calling their constructors;
+- estimators of Coterie and scikit-learn from their parameters, and splitters;
+- public functions of Coterie by name.
+
+Classes of Coterie have the names of :mod:`coterie.persistence.names`, independent of their modules. Decoded data are not
+larger than the file: each value of a pool is used at most once, names partition their text, and the number of objects equals
+that of their shape.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin
 
-from coterie.bounds import FREE_BYTES, FREE_LENGTH, free_memory, in_bytes
+from coterie.bounds import DEFAULT_MAX_LENGTH, MIN_CHECKED_BYTES, format_bytes, free_memory
 
 # Saved attributes whose names do not end with an underscore: that of set_output, and the state with which DAF continues.
 _PRIVATE = frozenset(["_sklearn_output_config", "_marks", "_sums"])
@@ -58,11 +58,11 @@ def check_size(attributes: Mapping[str, Any], n_values: int, max_features: int |
     if max_features is not None or n_features <= n_values:
         return
     remedy = f"If you trust the file, load it in Python with coterie.load(path, max_features={n_features})"
-    if n_features > FREE_LENGTH:
+    if n_features > DEFAULT_MAX_LENGTH:
         raise ValueError(f"it has {n_values} values, too few for a model of {n_features} features. {remedy}")
     n_bytes = 8 * n_features * max(1, _n_outputs(attributes))
-    if n_bytes > max(FREE_BYTES, free_memory()):
-        raise ValueError(f"its coef_ would take {in_bytes(n_bytes)}, more than the free memory. {remedy}")
+    if n_bytes > max(MIN_CHECKED_BYTES, free_memory()):
+        raise ValueError(f"its coef_ would take {format_bytes(n_bytes)}, more than the free memory. {remedy}")
 
 
 def _required_attributes(kind: type) -> list[str]:

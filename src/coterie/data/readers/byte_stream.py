@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from coterie.bounds import in_bytes, open_regular, require_memory
+from coterie.bounds import format_bytes, open_regular, require_memory
 from coterie.data.errors import DataFileError
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
@@ -127,7 +127,7 @@ class ByteStream:
                 return
             end = buffer.rfind(b"\n") + 1
             if end == 0:  # the buffer holds no complete line
-                what, start = f"a line of more than {in_bytes(count)}", self._first + done
+                what, start = f"a line of more than {format_bytes(count)}", self._first + done
                 require_memory(2 * _MEMORY_PER_BYTE * count, self.path, what, line=lambda: _line_number(self.path, start))  # noqa: B023
                 buffer, kept = buffer + bytearray(len(buffer)), count
                 continue

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie._warnings import ignored
-from coterie.bounds import BEST_RATIO, check_length, check_regular, free_memory, require_memory
+from coterie.bounds import MAX_DEFLATE_RATIO, check_length, check_regular, free_memory, require_memory
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError, missing_extra
 from coterie.data.memory import as_source
@@ -81,7 +81,7 @@ class H5adReader(Reader):
             raise self._read_error(error) from error
         n_samples, n_features = self._data.n_obs, len(self._names)
         for n in (n_samples, n_features):
-            check_length(n, path.stat().st_size * BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
+            check_length(n, path.stat().st_size * MAX_DEFLATE_RATIO, path, f"the shape {(n_samples, n_features)}")
         if shape != (n_samples, n_features):
             raise DataFileError(f"X has the shape {shape} instead of {(n_samples, n_features)}.", path)
         self.shape = (n_samples, n_features)

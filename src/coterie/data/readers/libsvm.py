@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie._numba import run_chunks, thread_count
-from coterie.bounds import FREE_LENGTH
+from coterie.bounds import DEFAULT_MAX_LENGTH
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, as_integers
@@ -129,7 +129,7 @@ class LibsvmReader(Reader):
         stated = self.shape[1]
         if stated is not None:
             return stated - (self._zero_based is True)
-        return max(FREE_LENGTH, n_bytes)
+        return max(DEFAULT_MAX_LENGTH, n_bytes)
 
     def _set_first_column(self) -> None:
         """Determine whether the first feature has index 0 or 1, after all indices are known."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from coterie.bounds import BEST_RATIO, check_length, require_memory
+from coterie.bounds import MAX_DEFLATE_RATIO, check_length, require_memory
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
 from coterie.data.readers.libsvm import parse_uncertain_numbers, shown_token
@@ -108,7 +108,7 @@ class MatrixMarketReader(Reader):
             raise DataFileError(f"the line with the sizes must contain {expected} integers.", self.path, line=number + 1)
         shape = (int(sizes[0]), int(sizes[1]))
         for n in shape:
-            check_length(n, stream.n_bytes * (BEST_RATIO if stream.compression else 1), self.path, f"the size {n}")
+            check_length(n, stream.n_bytes * (MAX_DEFLATE_RATIO if stream.compression else 1), self.path, f"the size {n}")
         if symmetry != "general" and shape[0] != shape[1]:
             raise DataFileError(f"a {symmetry} matrix of shape {shape} is not square.", self.path, line=number + 1)
         n_entries = int(sizes[2]) if layout == "coordinate" else _array_entries(shape[0], shape[1], symmetry)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.bounds import BEST_RATIO, check_length, open_regular, require_memory
+from coterie.bounds import MAX_DEFLATE_RATIO, check_length, open_regular, require_memory
 from coterie.data.errors import DataFileError, error_summary
 from coterie.data.names import PackedStrings
 from coterie.data.readers.columns import suggest_names
@@ -71,7 +71,7 @@ class NpzReader(Reader):
         """Check the stated sizes of the arrays against those of their members and against the free memory."""
         require_memory(_N_COPIES * sum(member.file_size for member in archive.infolist()), self.path, "the unpacked content")
         for member in archive.infolist():
-            if member.file_size > BEST_RATIO * member.compress_size + 4096:
+            if member.file_size > MAX_DEFLATE_RATIO * member.compress_size + 4096:
                 raise DataFileError(f"the stated size of {member.filename!r} is impossible.", self.path)
             if not member.filename.endswith(".npy"):
                 continue
@@ -100,7 +100,7 @@ class NpzReader(Reader):
         try:
             shape = tuple(int(n) for n in arrays["shape"])
             for n in shape:
-                check_length(n, self.path.stat().st_size * BEST_RATIO, self.path, f"the shape {shape}")
+                check_length(n, self.path.stat().st_size * MAX_DEFLATE_RATIO, self.path, f"the shape {shape}")
             if kind == "coo":
                 matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
             elif kind in required:

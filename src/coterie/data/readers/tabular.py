@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.bounds import FREE_BYTES, require_memory
+from coterie.bounds import MIN_CHECKED_BYTES, require_memory
 from coterie.data.errors import DataFileError, error_summary, missing_extra
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
@@ -467,8 +467,8 @@ class ParquetReader(ArrowReader):
         self._file = ParquetFile(self.path)
         content = self._file.metadata
         groups = [content.row_group(k).total_byte_size for k in range(content.num_row_groups)]
-        if max(groups, default=0) > FREE_BYTES:  # read page by page instead of whole row groups
-            piece = max(1 << 12, min(1 << 20, FREE_BYTES // content.num_columns))
+        if max(groups, default=0) > MIN_CHECKED_BYTES:  # read page by page instead of whole row groups
+            piece = max(1 << 12, min(1 << 20, MIN_CHECKED_BYTES // content.num_columns))
             self._file.close()
             self._file = ParquetFile(self.path, metadata=content, pre_buffer=False, buffer_size=piece)
         return self._file.schema_arrow, content.num_rows
