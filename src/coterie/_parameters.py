@@ -201,6 +201,16 @@ class Options(Rule):
         return "a dictionary of names and values"
 
 
+class ClassWeight(Rule):
+    """Weights of classes. Keys and values of a dictionary are checked together with the labels."""
+
+    def allows(self, value: Any) -> bool:
+        return value is None or isinstance(value, Mapping) or (isinstance(value, str) and value == "balanced")
+
+    def description(self, value: Any = None) -> str:
+        return "a dictionary with one weight per class, 'balanced' or None"
+
+
 class Scoring(Rule):
     """The name of a score of scikit-learn, a callable, or None. Collections are rejected together with the data."""
 

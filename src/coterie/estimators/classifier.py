@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
-from coterie._parameters import AnyValue, Boolean, Rule
+from coterie._parameters import Boolean, ClassWeight, Rule
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -153,7 +153,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         **GroupDiscovery._allowed,
         "loss": LossRule("classes"),
         "fit_intercept": Boolean(),
-        "class_weight": AnyValue(),
+        "class_weight": ClassWeight(),
     }
 
     def __init__(
