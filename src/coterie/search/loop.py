@@ -30,7 +30,7 @@ from coterie.solver.master import Master
 if TYPE_CHECKING:
     from coterie.search.membership import EncounteredFeatures
 
-# The automatic schedule adds one feature per so many features found, rounded up.
+# The automatic schedule adds one feature per this number of features found, rounded up.
 _FOUND_PER_NEW = 10
 
 
