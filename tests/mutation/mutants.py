@@ -77,21 +77,32 @@ class _Place:
 def _maker(tree: ast.Module, file: str, place: _Place, kind: str, change: Change) -> Callable[[], Mutant]:
     def make() -> Mutant:
         mutated = copy.deepcopy(tree)
-        *outer, (name, position) = place.path
-        parent: ast.AST = mutated
-        for attribute, index in outer:
-            parent = _child(parent, attribute, index)
-        node = _child(parent, name, position)
-        before = ast.unparse(node)
-        new = change(node) or node
+        nodes: list[ast.AST] = [mutated]
+        for attribute, index in place.path:
+            nodes.append(_child(nodes[-1], attribute, index))
+        level = _shown(nodes)
+        before = ast.unparse(nodes[level])
+        (name, position), parent = place.path[-1], nodes[-2]
+        new = change(nodes[-1]) or nodes[-1]
         if position is None:
             setattr(parent, name, new)
         else:
             getattr(parent, name)[position] = new
         ast.fix_missing_locations(mutated)
-        return Mutant(file, place.function, kind, before, ast.unparse(new), place.lines, ast.unparse(mutated) + "\n")
+        after = ast.unparse(new if level == len(nodes) - 1 else nodes[level])
+        return Mutant(file, place.function, kind, before, after, place.lines, ast.unparse(mutated) + "\n")
 
     return make
+
+
+def _shown(nodes: list[ast.AST]) -> int:
+    """Return the position of the innermost node whose text tells where the last node is."""
+    level = len(nodes) - 1
+    while len(ast.unparse(nodes[level])) < 15 and not isinstance(nodes[level], ast.stmt):
+        if hasattr(nodes[level - 1], "body") and not isinstance(nodes[level - 1], (ast.Lambda, ast.IfExp)):
+            break
+        level -= 1
+    return level
 
 
 def _child(node: ast.AST, attribute: str, index: int | None) -> ast.AST:
