@@ -128,19 +128,24 @@ class Workspace:
         if child == 0:
             self._be_child(list(paths), plugin, cache)
         end = time.monotonic() + limit
-        while time.monotonic() < end:
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.02)
-        os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        ended = 0
+        try:
+            while time.monotonic() < end:
+                ended, status = os.waitpid(child, os.WNOHANG)
+                if ended:
+                    return os.waitstatus_to_exitcode(status)
+                time.sleep(0.02)
+        finally:  # also after an interrupt
+            if not ended:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
         return None
 
     def _be_child(self, paths: list[str], plugin: object, cache: Path | None) -> None:
         status = 70
         try:
             os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))  # an endless list must not fill the machine
             log = os.open(self.folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
@@ -369,6 +374,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=folder / "work", help="Folder of the copies.")
     parser.add_argument("--output", type=Path, default=folder / "results", help="Folder of the results.")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if args.part:
         measure(args.part, args)
     if args.report or not args.part:
