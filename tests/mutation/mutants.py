@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -50,6 +50,7 @@ class Mutant:
     before: str
     after: str
     lines: tuple[int, int]  # of the statement, or of the head of a compound statement
+    on_import: bool  # executed on import, as constants and default values are
     source: str  # of the whole mutated file
 
     @property
@@ -72,6 +73,7 @@ class _Place:
     function: str
     stores: frozenset[str]  # names that the function assigns more than once, its parameters included
     lines: tuple[int, int]
+    on_import: bool
 
 
 def _maker(tree: ast.Module, file: str, place: _Place, kind: str, change: Change) -> Callable[[], Mutant]:
@@ -90,7 +92,7 @@ def _maker(tree: ast.Module, file: str, place: _Place, kind: str, change: Change
             getattr(parent, name)[position] = new
         ast.fix_missing_locations(mutated)
         after = ast.unparse(new if level == len(nodes) - 1 else nodes[level])
-        return Mutant(file, place.function, kind, before, after, place.lines, ast.unparse(mutated) + "\n")
+        return Mutant(file, place.function, kind, before, after, place.lines, place.on_import, ast.unparse(mutated) + "\n")
 
     return make
 
@@ -115,22 +117,22 @@ def _places(tree: ast.Module) -> Iterator[tuple[_Place, list[tuple[str, Change]]
         if _is_left_out(node):
             return
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            place = _Place(place.path, f"{place.function}.{node.name}".lstrip("."), _stored_again(node), place.lines)
+            place = replace(place, function=f"{place.function}.{node.name}".lstrip("."), stores=_stored_again(node))
         if isinstance(node, ast.stmt):
-            place = _Place(place.path, place.function, place.stores, _head(node))
+            place = replace(place, lines=_head(node))
         yield place, list(_changes(node, place.stores))
         for name, value in ast.iter_fields(node):
             if name in {"annotation", "returns", "decorator_list"} or isinstance(node, ast.Raise):
                 continue
             if isinstance(node, ast.Slice) and isinstance(value, ast.Constant):  # its change is one of the slice's
                 continue
+            on_import = place.on_import and not (isinstance(node, ast.FunctionDef) and name == "body")
             children = enumerate(value) if isinstance(value, list) else [(None, value)]
             for index, child in children:
                 if isinstance(child, ast.AST) and not _is_docstring(child, index, name):
-                    below = _Place((*place.path, (name, index)), place.function, place.stores, place.lines)
-                    yield from visit(child, below)
+                    yield from visit(child, replace(place, path=(*place.path, (name, index)), on_import=on_import))
 
-    yield from visit(tree, _Place((), "", frozenset(), (1, 1)))
+    yield from visit(tree, _Place((), "", frozenset(), (1, 1), True))
 
 
 def _is_docstring(node: ast.AST, index: int | None, field: str) -> bool:

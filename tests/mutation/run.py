@@ -250,10 +250,13 @@ class Coverage:
             for file, line, tests in content["lines"]:
                 self.lines[file, line].update(tests)
 
-    def tests_of(self, file: Path, lines: tuple[int, int]) -> list[str]:
-        """Return the tests that execute any of the lines; all tests if none does (kernels, lines executed on import)."""
-        found: set[str] = set().union(*(self.lines[str(file), line] for line in range(lines[0], lines[1] + 1)))
-        return [test for test in self.seconds if test in found or file_of(test) in found] or list(self.seconds)
+    def tests_of(self, file: Path, mutant: Mutant) -> list[str]:
+        """Return the tests that execute the lines of a mutant; all tests for kernels and lines executed on import."""
+        if mutant.on_import or file.parent.name == "kernels":
+            return list(self.seconds)
+        first, last = mutant.lines
+        found: set[str] = set().union(*(self.lines[str(file), line] for line in range(first, last + 1)))
+        return [test for test in self.seconds if test in found or file_of(test) in found]
 
 
 # Measuring ---------------------------------------------------------------------------------------
@@ -293,7 +296,10 @@ def kernels_without(workspace: Workspace, file: Path) -> Path:
 def result_of(mutant: Mutant, workspace: Workspace, coverage: Coverage, budget: float) -> dict[str, Any]:
     """Run the tests against one mutant."""
     file, failed = workspace.source / mutant.file, workspace.folder / "failed.txt"
-    tests = coverage.tests_of(file, mutant.lines)
+    tests = coverage.tests_of(file, mutant)
+    if not tests:
+        return {"name": mutant.name, "kind": mutant.kind, "line": mutant.lines[0], "killed": False, "by": "not executed",
+                "tests": 0, "left_out": 0, "seconds": 0.0}  # fmt: skip
     total = 0.0
     chosen = [test for test in tests if (total := total + coverage.seconds[test]) <= budget] or tests[:1]
     original = workspace.folder / "original.py"
