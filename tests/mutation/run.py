@@ -64,8 +64,8 @@ PARTS = {
     "probing": Part(("probing", "kernels/neighbours.py"), ("probing", "kernels/test_neighbours.py")),
     "store": Part(
         ("data/store",),
-        ("data/test_store.py", "data/test_store_parts.py", "data/test_structure.py", "data/test_borders.py",
-         "data/test_bombs.py", "data/test_opening.py"),
+        ("data/test_store.py", "data/test_store_parts.py", "data/test_store_addresses.py", "data/test_structure.py",
+         "data/test_borders.py", "data/test_bombs.py", "data/test_opening.py"),
     ),
 }  # fmt: skip
 
