@@ -59,7 +59,7 @@ PARTS = {
         ("search", "discovery.py"),
         ("search", "test_discover.py", "estimators/test_covariates.py", "estimators/test_classifier.py"),
     ),
-    "confidence": Part(("confidence",), ("confidence", "test_discover.py")),
+    "confidence": Part(("confidence",), ("confidence",)),
     "redundancy": Part(("redundancy", "kernels/descent.py"), ("redundancy", "kernels/test_shrinkage.py")),
     "probing": Part(("probing", "kernels/neighbours.py"), ("probing", "kernels/test_neighbours.py")),
     "store": Part(
@@ -91,17 +91,15 @@ class Workspace:
                 (folder / path.name).symlink_to(path)
         compileall.compile_dir(folder / "src", quiet=1)
 
-    def record_of(self, test: Path) -> Path:
-        """Return the file with the lines that a test file executes; the name depends on that file and on all sources."""
-        files = [test, *sorted(self.source.rglob("*.py"))]
-        digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-        return self.folder / f"lines-{test.stem}-{digest}.json"
-
-    def coverage(self, paths: Iterable[Path]) -> Coverage:
-        """Return which tests of these files execute which lines; record what is not known yet."""
-        records = {str(path.relative_to(self.folder)): self.record_of(path) for path in paths}
+    def coverage(self, part: Part) -> Coverage:
+        """Return which tests of a part execute which of its lines; record what is not known yet."""
+        sources = files_of(part.sources, self.source)
+        records = {}
+        for path in files_of(part.tests, self.folder / "tests", "test_*.py"):
+            digest = hashlib.sha256(b"".join(file.read_bytes() for file in [path, *sources])).hexdigest()[:16]
+            records[str(path.relative_to(self.folder))] = self.folder / f"lines-{path.stem}-{digest}.json"
         new = {name: record for name, record in records.items() if not record.exists()}
-        if new and self.run_tests(new, Recorder(self.source, new), 3600) != 0:
+        if new and self.run_tests(new, Recorder(sources, new), 3600) != 0:
             for record in new.values():
                 record.unlink(missing_ok=True)
             raise SystemExit(f"The tests fail without a mutant; see {self.folder / 'log.txt'}.")
@@ -173,15 +171,15 @@ class Recorder:
     Lines that run in the setup of a test count for all tests of its file, because the fixture may be shared.
     """
 
-    def __init__(self, source: Path, outputs: dict[str, Path]) -> None:
-        self.prefix, self.outputs = str(source), outputs
+    def __init__(self, sources: list[Path], outputs: dict[str, Path]) -> None:
+        self.sources, self.outputs = {str(source) for source in sources}, outputs
         self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)
         self.seconds: dict[str, float] = defaultdict(float)
         self.current = ""
 
     def trace(self, frame: Any, event: str, argument: Any) -> Any:
         """Trace function of the interpreter; follows the functions of the part only."""
-        return self.trace_line if frame.f_code.co_filename.startswith(self.prefix) else None
+        return self.trace_line if frame.f_code.co_filename in self.sources else None
 
     def trace_line(self, frame: Any, event: str, argument: Any) -> Any:
         """Note one executed line."""
@@ -329,10 +327,10 @@ def measure(name: str, args: argparse.Namespace) -> None:
     done = {json.loads(line)["name"] for line in output.read_text().splitlines()} if output.exists() else set()
     if args.only:
         done = set()
-    workspace = Workspace(args.work / name)
+    workspace = Workspace(args.work)
     mutants = list(sample(part, workspace.source, args.mutants, args.seed))
     workspace.prepare()
-    coverage = workspace.coverage(files_of(part.tests, workspace.folder / "tests", "test_*.py"))
+    coverage = workspace.coverage(part)
     sys.dont_write_bytecode = True  # a second of two changes within one second must not be taken for the first
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     for number, mutant in enumerate(mutants, 1):
@@ -377,7 +375,7 @@ def main() -> None:
     parser.add_argument("--only", help="Run only the mutants whose description contains this text, and store nothing.")
     parser.add_argument("--report", action="store_true", help="Print the table of all parts measured so far.")
     folder = Path(tempfile.gettempdir()) / "coterie-mutation"
-    parser.add_argument("--work", type=Path, default=folder / "work", help="Folder of the copies.")
+    parser.add_argument("--work", type=Path, default=folder / "work", help="Folder of the copy; for one run at a time.")
     parser.add_argument("--output", type=Path, default=folder / "results", help="Folder of the results.")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
