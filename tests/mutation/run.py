@@ -59,8 +59,8 @@ PARTS = {
         ("search", "discovery.py"),
         ("search", "test_discover.py", "estimators/test_covariates.py", "estimators/test_classifier.py"),
     ),
-    "confidence": Part(("confidence",), ("confidence",)),
-    "redundancy": Part(("redundancy", "kernels/descent.py"), ("redundancy", "kernels/test_shrinkage.py")),
+    "confidence": Part(("confidence",), ("confidence", "estimators/test_covariates.py")),
+    "redundancy": Part(("redundancy", "kernels/descent.py"), ("redundancy", "kernels/test_descent.py", "kernels/test_shrinkage.py")),
     "probing": Part(("probing", "kernels/neighbours.py"), ("probing", "kernels/test_neighbours.py")),
     "store": Part(
         ("data/store",),
