@@ -52,7 +52,7 @@ class Part(NamedTuple):
 PARTS = {
     "solver": Part(
         ("solver", "kernels/blocks.py", "kernels/hinge.py"),
-        ("solver", "kernels/test_blocks.py", "kernels/test_hinge.py", "estimators/test_covariates.py", "search/test_oracle.py",
+        ("kernels/test_hinge.py", "kernels/test_blocks.py", "solver", "estimators/test_covariates.py", "search/test_oracle.py",
          "search/test_outcome.py", "search/test_reuse.py"),
     ),
     "discovery": Part(
@@ -60,8 +60,11 @@ PARTS = {
         ("search", "test_discover.py", "estimators/test_covariates.py", "estimators/test_classifier.py"),
     ),
     "confidence": Part(("confidence",), ("confidence", "estimators/test_covariates.py")),
-    "redundancy": Part(("redundancy", "kernels/descent.py"), ("redundancy", "kernels/test_descent.py", "kernels/test_shrinkage.py")),
-    "probing": Part(("probing", "kernels/neighbours.py"), ("probing", "kernels/test_neighbours.py")),
+    "redundancy": Part(
+        ("redundancy", "kernels/descent.py"),
+        ("kernels/test_descent.py", "kernels/test_shrinkage.py", "redundancy", "cluster/test_scores.py"),
+    ),
+    "probing": Part(("probing", "kernels/neighbours.py"), ("kernels/test_neighbours.py", "probing")),
     "store": Part(
         ("data/store",),
         ("data/test_store.py", "data/test_store_parts.py", "data/test_store_addresses.py", "data/test_structure.py",
