@@ -259,6 +259,17 @@ class Coverage:
         found: set[str] = set().union(*(self.lines[str(file), line] for line in range(first, last + 1)))
         return [test for test in self.seconds if test in found or file_of(test) in found]
 
+    def quickest(self, tests: list[str], budget: float) -> tuple[list[str], float]:
+        """Return the quickest of the tests, as many as the seconds allow, in the given order; and their seconds."""
+        chosen: set[str] = set()
+        total = 0.0
+        for test in sorted(tests, key=self.seconds.__getitem__):
+            if chosen and total + self.seconds[test] > budget:
+                break
+            chosen.add(test)
+            total += self.seconds[test]
+        return [test for test in tests if test in chosen], total
+
 
 # Measuring ---------------------------------------------------------------------------------------
 
@@ -301,8 +312,7 @@ def result_of(mutant: Mutant, workspace: Workspace, coverage: Coverage, budget: 
     if not tests:
         return {"name": mutant.name, "kind": mutant.kind, "line": mutant.lines[0], "killed": False, "by": "not executed",
                 "tests": 0, "left_out": 0, "seconds": 0.0}  # fmt: skip
-    total = 0.0
-    chosen = [test for test in tests if (total := total + coverage.seconds[test]) <= budget] or tests[:1]
+    chosen, total = coverage.quickest(tests, budget)
     original = workspace.folder / "original.py"
     shutil.copy2(file, original)
     start = time.monotonic()
@@ -310,7 +320,7 @@ def result_of(mutant: Mutant, workspace: Workspace, coverage: Coverage, budget: 
         file.write_text(mutant.source)
         kernel = file.parent.name == "kernels"
         cache = kernels_without(workspace, file) if kernel else None
-        limit = 20 + 120 * kernel + 3 * min(total, budget)
+        limit = 30 + 120 * kernel + 5 * total
         failed.unlink(missing_ok=True)
         status = workspace.run_tests(sorted({file_of(test) for test in chosen}), Selection(chosen, failed), limit, cache=cache)
     finally:
@@ -374,7 +384,7 @@ def main() -> None:
     parser.add_argument("part", nargs="?", choices=PARTS)
     parser.add_argument("--mutants", type=int, default=60, help="Number of mutants.")
     parser.add_argument("--seed", type=int, default=0, help="Seed of the sample of mutants.")
-    parser.add_argument("--budget", type=float, default=60, help="Seconds of tests (without a mutant) per mutant, at most.")
+    parser.add_argument("--budget", type=float, default=30, help="Seconds of tests (without a mutant) per mutant, at most.")
     parser.add_argument("--only", help="Run only the mutants whose description contains this text, and store nothing.")
     parser.add_argument("--report", action="store_true", help="Print the table of all parts measured so far.")
     folder = Path(tempfile.gettempdir()) / "coterie-mutation"
