@@ -37,7 +37,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+if not __package__:  # run as a script
+    sys.path.insert(0, str(ROOT))
 
 from tests.mutation.mutants import Mutant, mutants_of  # noqa: E402
 
