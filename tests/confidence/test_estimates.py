@@ -1,5 +1,7 @@
 """Shares, expected numbers and bounds against slow code; what a result shows; seeds, digests and interrupted runs."""
 
+import re
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -228,9 +230,12 @@ def test_a_signal_keeps_the_batches_that_are_done(cohort, monkeypatch):
 def test_progress_says_what_is_to_come(cohort, capsys):
     X, y, _ = cohort
     model = GroupDiscoveryRegressor(2).fit(X, y)
+    began = time.perf_counter()
     group_confidence(model, X, y, n_pairs=2, n_permutations=2, random_state=0, verbose=1)
+    taken = time.perf_counter() - began
     words = "".join(capsys.readouterr())
     assert "permutations of the labels to come" in words
+    assert int(re.search(r"about (\d+) s", words)[1]) <= 10 * taken + 1  # four halves took less; ten fits are to come
     assert "Shuffled labels, 2" in words
     group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0, verbose=1)
     assert "permutations of the labels to come" not in "".join(capsys.readouterr())
