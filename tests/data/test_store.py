@@ -209,6 +209,7 @@ def test_an_existing_store_is_replaced_only_when_asked(tmp_path):
         write_store(path, np.eye(size), overwrite=True)
         assert check_store(path).shape == (size, size)
         assert len(list(path.glob("*.npy"))) == 3  # those of the old one are gone
+        assert read_header(path).keys() == read_header(write_store(tmp_path / f"new-{size}", np.eye(size))).keys()
     np.testing.assert_array_equal(mapped.block(0, 3), np.eye(3))  # who had it open still has it
 
 

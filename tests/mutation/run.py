@@ -360,23 +360,28 @@ def measure(name: str, args: argparse.Namespace) -> None:
 
 
 def report(args: argparse.Namespace) -> None:
-    """Print the score of each part, and the survivors with the reasons listed in ``survivors.json``."""
+    """Print the score of each part, and the survivors with the reasons listed in ``survivors.json``.
+
+    The kind of a survivor is ``equivalent`` (no result can change), ``cost`` (only time, memory or a starting point changes) or
+    ``hole`` (a test is missing).
+    """
     path = Path(__file__).with_name("survivors.json")
-    reasons = json.loads(path.read_text()) if path.exists() else {}
-    print("| part | mutants | killed | equivalent | score | score without equivalent mutants |\n|---|---|---|---|---|---|")
+    known = json.loads(path.read_text()) if path.exists() else {}
+    print("| part | mutants | killed | equivalent | cost | score | without equivalent | without both |\n" + "|---" * 8 + "|")
     survivors = []
     for name in PARTS:
         file = args.output / f"{name}-seed{args.seed}.jsonl"
         results = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
         alive = [result["name"] for result in results if not result["killed"]]
         survivors += alive
-        equal = sum(reasons.get(mutant, {}).get("equivalent", False) for mutant in alive)
-        n, killed = len(results), len(results) - len(alive)
+        kinds = [known.get(mutant, {}).get("kind", "hole") for mutant in alive]
+        n, killed, equal, cost = len(results), len(results) - len(alive), kinds.count("equivalent"), kinds.count("cost")
         if n:
-            print(f"| {name} | {n} | {killed} | {equal} | {killed / n:.1%} | {killed / max(1, n - equal):.1%} |")
+            scores = " | ".join(f"{100 * killed / max(1, n - less):.0f} %" for less in (0, equal, equal + cost))
+            print(f"| {name} | {n} | {killed} | {equal} | {cost} | {scores} |")
     for mutant in survivors:
-        entry = reasons.get(mutant, {"reason": "No reason recorded."})
-        print(f"- `{mutant}`: {'equivalent. ' * entry.get('equivalent', False)}{entry['reason']}")
+        entry = known.get(mutant, {"kind": "hole", "reason": "No reason recorded."})
+        print(f"- {entry['kind']}: `{mutant}`. {entry['reason']}")
 
 
 def main() -> None:
