@@ -362,8 +362,8 @@ def measure(name: str, args: argparse.Namespace) -> None:
 def report(args: argparse.Namespace) -> None:
     """Print the score of each part, and the survivors with the reasons listed in ``survivors.json``.
 
-    The kind of a survivor is ``equivalent`` (no result can change), ``cost`` (only time, memory or a starting point changes) or
-    ``hole`` (a test is missing).
+    The kind of a survivor is ``equivalent`` (no result can change), ``cost`` (only time, memory or a starting point changes)
+    or ``hole`` (a test is missing).
     """
     path = Path(__file__).with_name("survivors.json")
     known = json.loads(path.read_text()) if path.exists() else {}
