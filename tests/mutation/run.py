@@ -65,7 +65,7 @@ PARTS = {
         ("redundancy", "kernels/descent.py"),
         ("kernels/test_descent.py", "kernels/test_shrinkage.py", "redundancy", "cluster/test_scores.py"),
     ),
-    "probing": Part(("probing", "kernels/neighbours.py"), ("kernels/test_neighbours.py", "probing")),
+    "probing": Part(("probing", "kernels/neighbours.py"), ("kernels/test_neighbours.py", "probing", "cluster/test_probes.py")),
     "store": Part(
         ("data/store",),
         ("data/test_store.py", "data/test_store_parts.py", "data/test_store_addresses.py", "data/test_structure.py",
