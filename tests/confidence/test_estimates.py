@@ -227,7 +227,7 @@ def test_a_signal_keeps_the_batches_that_are_done(cohort, monkeypatch):
         assert calls[2:] == [25] * (last - 2)
 
 
-def test_progress_says_what_is_to_come(cohort, capsys):
+def test_progress_announces_the_permutations(cohort, capsys):
     X, y, _ = cohort
     model = GroupDiscoveryRegressor(2).fit(X, y)
     began = time.perf_counter()
@@ -235,7 +235,7 @@ def test_progress_says_what_is_to_come(cohort, capsys):
     taken = time.perf_counter() - began
     words = "".join(capsys.readouterr())
     assert "permutations of the labels to come" in words
-    assert int(re.search(r"about (\d+) s", words)[1]) <= 10 * taken + 1  # four halves took less; ten fits are to come
+    assert int(re.search(r"about (\d+) s", words)[1]) <= 10 * taken + 1  # ten more fits are announced after four
     assert "Shuffled labels, 2" in words
     group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0, verbose=1)
     assert "permutations of the labels to come" not in "".join(capsys.readouterr())

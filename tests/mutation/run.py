@@ -44,7 +44,7 @@ from tests.mutation.mutants import Mutant, mutants_of  # noqa: E402
 
 
 class Part(NamedTuple):
-    """A part of the package and the tests that are to notice its mutants."""
+    """A part of the package and the tests that should kill its mutants."""
 
     sources: tuple[str, ...]  # files and folders in src/coterie
     tests: tuple[str, ...]  # files and folders in tests, the nearest first
@@ -96,7 +96,7 @@ class Workspace:
         compileall.compile_dir(folder / "src", quiet=1)
 
     def coverage(self, part: Part) -> Coverage:
-        """Return which tests of a part execute which of its lines; record what is not known yet."""
+        """Return which tests of a part execute which of its lines. Test files without a record are run once."""
         sources = files_of(part.sources, self.source)
         records = {}
         for path in files_of(part.tests, self.folder / "tests", "test_*.py"):
@@ -110,14 +110,14 @@ class Workspace:
         return Coverage(list(records.values()))
 
     def prepare(self) -> None:
-        """Set the environment of the test runs and load what all of them import."""
+        """Set the environment of the test runs and load the libraries that all of them import."""
         data = ROOT.parent / "shared" / "data"
         os.environ |= dict.fromkeys(("COTERIE_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         os.environ |= {"PYTHONPATH": str(self.folder / "src"), "NUMBA_CACHE_DIR": str(self.cache)}
         if data.is_dir():
             os.environ.setdefault("COTERIE_DATA", str(data))
         os.chdir(self.folder)
-        sys.path[0] = str(self.folder)  # `tests` is to be found there
+        sys.path[0] = str(self.folder)  # the tests of the copy, not those of the checkout
         sys.path.insert(1, str(self.folder / "src"))
         for name in [name for name in sys.modules if name == "tests" or name.startswith("tests.")]:
             del sys.modules[name]
@@ -128,7 +128,7 @@ class Workspace:
         """Run tests in a forked child and return pytest's exit status; None after the time limit."""
         child = os.fork()
         if child == 0:
-            self._be_child(list(paths), plugin, cache)
+            self._run_child(list(paths), plugin, cache)
         end = time.monotonic() + limit
         ended = 0
         try:
@@ -143,12 +143,12 @@ class Workspace:
                 os.waitpid(child, 0)
         return None
 
-    def _be_child(self, paths: list[str], plugin: object, cache: Path | None) -> None:
+    def _run_child(self, paths: list[str], plugin: object, cache: Path | None) -> None:
         status = 70
         try:
             os.setsid()
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))  # an endless list must not fill the machine
+            resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))  # a mutant may allocate without end
             log = os.open(self.folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
@@ -170,7 +170,7 @@ def file_of(test: str) -> str:
 
 
 class Recorder:
-    """Pytest plugin: which tests execute which lines, and how long each test takes.
+    """Pytest plugin that records which tests execute which lines, and the time of each test.
 
     Lines that run in the setup of a test count for all tests of its file, because the fixture may be shared.
     """
@@ -186,7 +186,7 @@ class Recorder:
         return self.trace_line if frame.f_code.co_filename in self.sources else None
 
     def trace_line(self, frame: Any, event: str, argument: Any) -> Any:
-        """Note one executed line."""
+        """Record one executed line."""
         if event == "line":
             self.lines[frame.f_code.co_filename, frame.f_lineno].add(self.current)
         return self.trace_line
@@ -198,25 +198,25 @@ class Recorder:
         threading.settrace(self.trace)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Attribute what follows to the file of the test."""
+        """Attribute the following lines to the file of the test."""
         self.current = file_of(nodeid)
         sys.settrace(self.trace)
 
     def pytest_runtest_call(self, item: Any) -> None:
-        """Attribute what follows to the test."""
+        """Attribute the following lines to the test."""
         self.current = item.nodeid
         sys.settrace(self.trace)
 
     def pytest_runtest_teardown(self, item: Any) -> None:
-        """Attribute what follows to the file of the test."""
+        """Attribute the following lines to the file of the test."""
         self.current = file_of(item.nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note how long a phase of a test took."""
+        """Add the time of a phase of a test."""
         self.seconds[report.nodeid] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was recorded."""
+        """Write one record per test file."""
         sys.settrace(None)
         for name, output in self.outputs.items():
             here = [(key, sorted(test for test in tests if file_of(test) == name)) for key, tests in self.lines.items()]
@@ -225,17 +225,17 @@ class Recorder:
 
 
 class Selection:
-    """Pytest plugin: run these tests only, in this order, and write the name of the first that fails."""
+    """Pytest plugin that runs some tests in a given order and writes the name of the first failure."""
 
     def __init__(self, tests: list[str], output: Path) -> None:
         self.order, self.output = {name: position for position, name in enumerate(tests)}, output
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Leave out and sort."""
+        """Keep the selected tests, in their order."""
         items[:] = sorted((item for item in items if item.nodeid in self.order), key=lambda item: self.order[item.nodeid])
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note a failure."""
+        """Write the name of a failed test."""
         if report.failed:
             self.output.write_text(report.nodeid)
 
@@ -345,7 +345,7 @@ def measure(name: str, args: argparse.Namespace) -> None:
     mutants = list(sample(part, workspace.source, args.mutants, args.seed))
     workspace.prepare()
     coverage = workspace.coverage(part)
-    sys.dont_write_bytecode = True  # a second of two changes within one second must not be taken for the first
+    sys.dont_write_bytecode = True  # bytecode is checked by seconds; two changes can be closer
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     for number, mutant in enumerate(mutants, 1):
         if mutant.name in done or (args.only and args.only not in mutant.name):

@@ -145,7 +145,7 @@ def test_a_bad_value_is_shown_with_the_first_features_of_its_probe(size):
 
 @pytest.mark.parametrize("factor", [1e-20, 1e-3, 1e6])
 def test_scales_follow_the_unit_of_the_values(factor):
-    """Spread that is small because all values are small is no rounding."""
+    """A spread that is small because all values are small is not a rounding error."""
     values = np.random.default_rng(2).random(120)
     plain, other = (summarise(ProbeSums.replay(plan_of(), scale * values)) for scale in (1.0, factor))
     for one, two in zip(plain, other, strict=True):
