@@ -6,8 +6,8 @@ continues where it stopped.
 
 A run copies ``src`` and ``tests`` to a temporary folder and changes files there only. It first records which tests execute
 which lines. Then it draws places of the code at random, each with one of its changes (see ``mutants.py``), and runs the
-tests that execute the changed line, quickest files first, until one fails. A test run that exceeds its time limit counts as
-a failure, because such a change usually causes an endless loop.
+quickest of the tests that execute the changed line until one fails. A test run that exceeds its time limit counts as a
+failure, because such a change usually causes an endless loop.
 
 Every test run is a forked child of this process, which has the large libraries loaded. Compiled kernels are kept in one
 cache folder. A change of a kernel gets a copy of that folder without the kernels of that file and of the files that import
