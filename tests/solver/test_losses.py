@@ -4,8 +4,8 @@ from scipy import optimize
 
 from coterie.solver.design import DenseDesign
 from coterie.solver.interior_point import interior_point
-from coterie.solver.loss import MERGING, Loss, LossState
-from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from coterie.solver.loss import MERGING, Loss, LossState, Targets
+from coterie.solver.losses import OneClassHinge, OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
 from coterie.solver.wide import wide_master
 from tests import naive
 
@@ -171,3 +171,19 @@ def test_the_unit_hinge_is_the_least_loss_over_the_offset(rng, fit_intercept):
     assert state.margin.tolist() == [1.0]
     active = loss.labels * (outputs[:, 0] + state.intercept[0]) < 1.0
     np.testing.assert_allclose(state.curvature[:, 0], np.where(active, 0.7 * loss.weight, 0.0))
+
+
+def test_predictions_from_outputs():
+    outputs = np.array([[-0.5], [0.0], [0.5], [2.0]])
+    assert SquaredHinge.predict(outputs).tolist() == [0, 0, 1, 1]
+    assert SquaredHinge.predict(np.array([[0.1, 0.3, 0.2], [0.5, 0.5, -1.0]])).tolist() == [1, 0]
+    assert OneClassHinge.predict(outputs).tolist() == [-1, 1, 1, 1]
+    assert SquaredLoss.predict(outputs).tolist() == [-0.5, 0.0, 0.5, 2.0]
+
+
+def test_outputs_of_the_best_constant_prediction():
+    weight = np.array([1.0, 2.0, 3.0])
+    assert SquaredHinge.constant_outputs(Targets(np.array([0, 1, 1]), 2), weight) == pytest.approx([5 / 6 - 1 / 6])
+    assert SquaredHinge.constant_outputs(Targets(np.array([0, 1, 2]), 3), weight) == pytest.approx([1 / 6, 2 / 6, 3 / 6])
+    assert SquaredLoss.constant_outputs(Targets(np.array([1.0, 2.0, 4.0]), 0), weight) == pytest.approx([17 / 6])
+    assert OneClassHinge.predict(OneClassHinge.constant_outputs(Targets(np.ones(3), 0), weight)[None]).tolist() == [1]
