@@ -282,6 +282,13 @@ def test_linear_svm_with_indices_of_64_bits(rng):
     assert values[0] == values[1]
 
 
+def test_a_classifier_needs_labels_of_classes(rng):
+    X, y = grouped_matrix(rng, n_features=3)
+    for wrong in (np.ones(len(y)), rng.standard_normal(len(y))):
+        with pytest.raises(ValueError, match=r"[Cc]lass|[Ll]abel|continuous"):
+            EstimatorCriterion(LinearDiscriminantAnalysis()).bind(as_source(X), wrong, 3)
+
+
 def test_an_estimator_must_be_one(rng):
     X, y = grouped_matrix(rng, n_features=3)
     for wrong in (5, "knn", KNeighborsClassifier):
