@@ -1,6 +1,9 @@
 """The built-in criteria give the very number that cross_val_score gives on the same folds."""
 
+import ast
+import inspect
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -127,6 +130,16 @@ def test_names_and_parameters_of_criteria():
         criterion_named(3, C=1)
     with pytest.raises(ValueError, match="The criterion knn has no parameter C; it has n_neighbors"):
         criterion_named("knn", C=1)
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_default_values_are_the_documented_ones(name):
+    criterion = type(criterion_named(name))
+    for parameter in inspect.signature(criterion).parameters.values():
+        if parameter.default is not inspect.Parameter.empty:
+            documented = re.search(rf"^ *(\w+, )*{parameter.name}\b[^\n]*default=(\S+)$", criterion.__doc__, re.MULTILINE)
+            assert documented is not None, parameter.name
+            assert ast.literal_eval(documented[2]) == parameter.default
 
 
 def test_linear_svm_does_not_warn_of_its_iterations(rng):
