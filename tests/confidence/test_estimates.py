@@ -1,5 +1,7 @@
 """Shares, expected numbers and bounds against slow code; what a result shows; seeds, digests and interrupted runs."""
 
+import ast
+import inspect
 import re
 import time
 from dataclasses import replace
@@ -249,3 +251,11 @@ def test_two_samples_of_each_class_can_be_halved(cohort):
     model = GroupDiscoveryClassifier(1).fit(X, y)
     result = group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0)
     assert result.n_pairs == 2
+
+
+def test_default_values_are_the_documented_ones():
+    for parameter in inspect.signature(group_confidence).parameters.values():
+        documented = re.search(rf"^ *{parameter.name} : [^\n]*default=(\S+)$", group_confidence.__doc__, re.MULTILINE)
+        if parameter.default is not inspect.Parameter.empty:
+            assert documented is not None, parameter.name
+            assert ast.literal_eval(documented[1]) == parameter.default
