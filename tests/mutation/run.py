@@ -321,7 +321,7 @@ def result_of(mutant: Mutant, workspace: Workspace, coverage: Coverage, budget: 
         file.write_text(mutant.source)
         kernel = file.parent.name == "kernels"
         cache = kernels_without(workspace, file) if kernel else None
-        limit = 30 + 120 * kernel + 5 * total
+        limit = 20 + 100 * kernel + 3 * total
         failed.unlink(missing_ok=True)
         status = workspace.run_tests(sorted({file_of(test) for test in chosen}), Selection(chosen, failed), limit, cache=cache)
     finally:
