@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOWEST := .venv-lowest
 NAME ?= all
+PART ?= solver
 # Tests run in one process per core. Each process uses one thread unless a test sets another number.
 WORKERS ?= auto
 SINGLE_THREAD := COTERIE_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # What to measure with `make coverage`: all tests, or some files and folders.
 TESTS ?=
 
-.PHONY: help venv demo test test-slow test-lowest test-browser coverage lint format bench report-js docs evidence wrap clean
+.PHONY: help venv demo test test-slow test-lowest test-browser coverage mutation lint format bench report-js docs evidence wrap clean
 
 help:
 	@echo "Usage: make TARGET [WORKERS=1] [PYTHON=python3.12]"
@@ -21,6 +22,7 @@ help:
 	@echo "  test-slow     run the slow tests (bad inputs, wheel and sdist)"
 	@echo "  test-lowest   run the tests with the lowest supported versions of all dependencies"
 	@echo "  test-browser  test the HTML report in Chromium"
+	@echo "  mutation      mutation score of a part (PART=solver, discovery, confidence, redundancy, probing or store)"
 	@echo "  coverage      run the tests with branch coverage (TESTS=tests/solver for a part)"
 	@echo "  lint          check style (ruff) and types (mypy)"
 	@echo "  format        apply the style"
@@ -80,6 +82,10 @@ test-browser: $(STAMP)
 		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
 		echo "Chromium could not be installed."
 	$(BIN)/python -m pytest -m browser tests/browser
+
+# Slow: some minutes for 30 mutants (docs/development/mutation.md).
+mutation: $(STAMP)
+	$(BIN)/python tests/mutation/run.py $(PART) --seed 1 --mutants 30
 
 # Compiled kernels are excluded: coverage cannot see them (docs/development/releasing.md).
 coverage: $(STAMP)

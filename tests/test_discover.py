@@ -224,6 +224,7 @@ def test_samples_that_belong_together_are_refused(table):
         ({"class_weight": "balanced", "task": "regression"}, ValueError, "^class_weight cannot be used with "
          "task='regression'"),
         ({"treshold": 0.5}, TypeError, "unexpected keyword argument 'treshold'. Did you mean 'threshold'?"),
+        ({"treshold": 0.5, "fast": True}, TypeError, "unexpected keyword argument 'treshold'. Did you mean 'threshold'?"),
         ({"xyzzy": 0.5}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
         ({"image_shape": (4, 4)}, ValueError, "16 pixels, but X has 40 features"),
         ({"image_shape": (8, 5), "image_order": "A"}, ValueError, "image_order='A'"),

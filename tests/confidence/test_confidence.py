@@ -130,6 +130,8 @@ def test_resumed_result_equals_that_of_a_single_call(planted):
     np.testing.assert_array_equal(again.expected_false, whole.expected_false)  # Permutations with three pairs are dropped.
     same = group_confidence(model, planted.X, planted.y, n_pairs=2, n_permutations=2, resume=whole)
     assert same.n_pairs == 6
+    for a, b in zip(same.permuted, whole.permuted, strict=True):  # those of six pairs, although two are requested
+        assert a is b
     with pytest.raises(ValueError, match="another model or other data"):
         group_confidence(fitted(planted, C=2.0), planted.X, planted.y, resume=part)
 

@@ -209,6 +209,7 @@ def test_an_existing_store_is_replaced_only_if_requested(tmp_path):
         write_store(path, np.eye(size), overwrite=True)
         assert check_store(path).shape == (size, size)
         assert len(list(path.glob("*.npy"))) == 3  # those of the old one are gone
+        assert read_header(path).keys() == read_header(write_store(tmp_path / f"new-{size}", np.eye(size))).keys()
     np.testing.assert_array_equal(mapped.block(0, 3), np.eye(3))  # open maps remain valid
 
 
@@ -521,6 +522,11 @@ HEADERS = [
     (lambda h: h.update(version=0), "format version 0, but this version of Coterie reads version 1"),
     (lambda h: h.update(version="x"), "format version 'x', but this version of Coterie reads version 1"),
     (lambda h: h.update(shape=[1]), r"the shape is \[1\]"),
+    (lambda h: h.update(shape=[41, 67, 1]), r"the shape is \[41, 67, 1\]"),
+    (lambda h: h.update(shape=[-1, 67]), r"the shape is \[-1, 67\]"),
+    (lambda h: h.update(shape=[41.0, 67]), r"the shape is \[41.0, 67\]"),
+    (lambda h: h.update(shape=[0, 67]), "array 'labels' is missing or its shape is not \\[0\\]"),
+    (lambda h: h.update(shape=[41, 0]), "missing or its shape is not \\[0\\]"),
     (lambda h: h.update(shape=[41, 10**12]), "missing or its shape is not"),
     (lambda h: h.update(arrays=None), "the header lists no arrays"),
     (lambda h: h["arrays"].pop("values"), "missing or its shape is not"),

@@ -61,3 +61,26 @@ def test_margins_whose_last_digit_is_larger_than_the_slack_keep_the_sums():
         offsets, residual, curvature,
     )  # fmt: skip
     np.testing.assert_allclose(residual, [[0.5, 0.0, -0.5]])
+
+
+@pytest.mark.parametrize("guess", [-1.0, 0.5, 1.5, 2.5, 10.0, np.inf])
+@pytest.mark.parametrize("n_samples", [1, 2, 3])
+def test_hinge_offset_of_few_samples_does_not_depend_on_the_first_guess(n_samples, guess):
+    """A guess with one active sample is not taken for the solution because one sample is active."""
+    margin, weight = np.arange(n_samples, dtype=float), np.ones(n_samples)
+    found = kernels.hinge_offset(margin, weight, 5.0, guess)
+    assert found == pytest.approx(naive.eliminate(margin, weight, 5.0), rel=1e-12)
+
+
+@pytest.mark.parametrize("guess", [-30.0, -1.0, 0.0, 0.7, 30.0])
+def test_the_offset_of_the_unit_hinge_is_the_minimum(rng, guess):
+    for n_samples in (2, 3, 40):
+        output, weight = 2.0 * rng.standard_normal(n_samples), rng.random(n_samples) + 0.1
+        label = np.where(np.arange(n_samples) % 2 == 0, 1.0, -1.0)
+        weight[n_samples - 1] *= n_samples != 40  # a sample of weight zero does not count
+        offset = kernels.unit_hinge_offset(output, label, weight, guess)
+
+        def slope(b, output=output, label=label, weight=weight):
+            return (-weight * label * np.maximum(1.0 - label * (output + b), 0.0)).sum()
+
+        assert slope(offset) == pytest.approx(0.0, abs=1e-12)

@@ -93,9 +93,10 @@ def test_rounds_add_up_without_bias(monkeypatch):
     assert (np.mean(quotients, axis=0) < 3 * np.std(quotients, axis=0) / np.sqrt(len(quotients))).all()
 
 
-def test_estimates_against_the_formula():
+@pytest.mark.parametrize("max_size", [12, 30])  # fewer sizes than ranges of sizes, and more
+def test_estimates_against_the_formula(max_size):
     """The running sums per level and size agree with a matrix of probes by features."""
-    plan = plan_of(30, 12, n_wanted=4)
+    plan = plan_of(30, max_size, n_wanted=4)
     values = np.random.default_rng(1).random(700)
     sums = AdaptiveSums.replay(plan, values)
     assert len(sums.starts) >= 3
@@ -109,7 +110,7 @@ def test_estimates_against_the_formula():
             centres = np.zeros((16, 2))
         row, features = focus.draw_with_row(i)
         middle = centres[:, 0].sum() / centres[:, 1].sum() if centres[:, 1].any() else reference
-        near = centres[row * 16 // 12]
+        near = centres[row * 16 // max_size]
         if middle is not None:
             difference = value - (near[0] + 2 * middle) / (near[1] + 2)
             chance = np.array([focus.probability[row, level] for level in focus.levels])

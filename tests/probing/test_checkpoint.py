@@ -14,6 +14,7 @@ import zipfile
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, make_scorer
 from sklearn.model_selection import KFold
 
 from coterie import DependencyAwareSelector, EstimatorCriterion, KNNCriterion
@@ -271,3 +272,29 @@ def test_only_format_version_1_is_read(data, tmp_path):
     np.savez(tmp_path / "other.npz", header=np.frombuffer(text, dtype=np.uint8), values=values)
     with pytest.raises(ValueError, match=r"has format version 2, but this version of Coterie reads version 1\. Remove it\."):
         selector(tmp_path / "other.npz").fit(*data)
+
+
+def mean_of_columns(X, y):
+    return float(X.mean())
+
+
+def spread_of_columns(X, y):
+    return float(X.std())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (mean_of_columns, spread_of_columns),
+        (EstimatorCriterion(LogisticRegression(), scoring=make_scorer(accuracy_score)),
+         EstimatorCriterion(LogisticRegression(), scoring=make_scorer(f1_score))),
+        (EstimatorCriterion(LogisticRegression(class_weight={-1: 1, 1: 2})),
+         EstimatorCriterion(LogisticRegression(class_weight={-1: 1, 1: 3}))),
+    ],
+)  # fmt: skip
+def test_functions_and_dictionaries_distinguish_criteria(data, tmp_path, first, second):
+    path = tmp_path / "run"
+    selector(path, criterion=first, n_probes=30).fit(*data)
+    selector(path, criterion=first, n_probes=31).fit(*data)
+    with pytest.raises(ValueError, match="another criterion"):
+        selector(path, criterion=second, n_probes=31).fit(*data)

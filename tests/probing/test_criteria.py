@@ -1,6 +1,9 @@
 """Built-in criteria return exactly the value of cross_val_score on the same folds."""
 
+import ast
+import inspect
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -127,6 +130,16 @@ def test_names_and_parameters_of_criteria():
         criterion_named(3, C=1)
     with pytest.raises(ValueError, match=r"The criterion knn has no parameter C\. Its parameters are n_neighbors"):
         criterion_named("knn", C=1)
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_default_values_are_the_documented_ones(name):
+    criterion = type(criterion_named(name))
+    for parameter in inspect.signature(criterion).parameters.values():
+        if parameter.default is not inspect.Parameter.empty:
+            documented = re.search(rf"^ *(\w+, )*{parameter.name}\b[^\n]*default=(\S+)$", criterion.__doc__, re.MULTILINE)
+            assert documented is not None, parameter.name
+            assert ast.literal_eval(documented[2]) == parameter.default
 
 
 def test_linear_svm_does_not_warn_about_iterations(rng):
@@ -280,6 +293,13 @@ def test_linear_svm_with_indices_of_64_bits(rng):
     long = sparse.csc_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
     values = [LinearSVMCriterion(max_iter=10**12).bind(as_source(Z), y, 3)(np.arange(8)) for Z in (X, long)]
     assert values[0] == values[1]
+
+
+def test_a_classifier_needs_labels_of_classes(rng):
+    X, y = grouped_matrix(rng, n_features=3)
+    for wrong in (np.ones(len(y)), rng.standard_normal(len(y))):
+        with pytest.raises(ValueError, match=r"[Cc]lass|[Ll]abel|continuous"):
+            EstimatorCriterion(LinearDiscriminantAnalysis()).bind(as_source(X), wrong, 3)
 
 
 def test_invalid_estimators_are_refused(rng):

@@ -134,3 +134,29 @@ def test_values_must_be_finite():
     sums = ProbeSums.replay(plan_of(), [0.1, 0.2])
     with pytest.raises(ValueError, match=r"returned nan for probe 2 .* finite"):
         sums.add(np.nan)
+
+
+@pytest.mark.parametrize("size", [5, 6])
+def test_a_bad_value_is_shown_with_the_first_features_of_its_probe(size):
+    sums = ProbeSums(plan_of(size, size, probability=1.0))
+    with pytest.raises(ValueError, match=rf"for probe 0 \({size} feature\(s\): 0, 1, 2, 3, 4{'' if size == 5 else ', …'}\)"):
+        sums.add(np.inf)
+
+
+@pytest.mark.parametrize("factor", [1e-20, 1e-3, 1e6])
+def test_scales_follow_the_unit_of_the_values(factor):
+    """A spread that is small because all values are small is not a rounding error."""
+    values = np.random.default_rng(2).random(120)
+    plain, other = (summarise(ProbeSums.replay(plan_of(), scale * values)) for scale in (1.0, factor))
+    for one, two in zip(plain, other, strict=True):
+        assert (two.size, two.n_probes, two.reach) == (one.size, one.n_probes, one.reach)
+        assert two.scale == pytest.approx(factor * one.scale, rel=1e-9)
+        assert two.std == pytest.approx(factor * one.std, rel=1e-9)
+
+
+def test_records_grow_beyond_their_first_room():
+    plan = plan_of(6, 4)
+    values = np.random.default_rng(3).random(2500)
+    sums = ProbeSums.replay(plan, values)
+    np.testing.assert_array_equal(sums.values, values)
+    np.testing.assert_array_equal(sums.sizes, members(plan, 2500).sum(axis=1))

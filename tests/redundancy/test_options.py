@@ -68,6 +68,16 @@ def test_sparse_representation_of_copies(rng):
     assert model.duality_gap_ <= 1e-5
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_diagonal_is_raised_by_just_what_is_missing(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((30, 5))
+    A = sparse_representation(FeatureView.of(as_source(X)), np.arange(5), alpha=0.01, l1_ratio=0.5)
+    assert np.ptp(np.diag(A)) == 0.0
+    assert A[0, 0] > 1.0
+    assert 0.0 <= np.linalg.eigvalsh(A)[0] <= 1e-6
+
+
 def test_a_single_candidate_needs_no_representation(rng):
     A = sparse_representation(FeatureView.of(as_source(rng.standard_normal((10, 1)))), np.arange(1))
     np.testing.assert_array_equal(A, [[1.0]])

@@ -106,6 +106,16 @@ def test_first_feature_can_be_removed():
     assert 0 in stopped.members
 
 
+def test_of_equal_exchanges_the_first_candidate_enters():
+    """Candidates 1 to 4 are alike and go well with each other; the greedy set holds candidate 0, which repeats them."""
+    relevance = np.array([1.0, 0.98, 0.98, 0.98, 0.98])
+    matrix = np.eye(5)
+    matrix[0, 1:] = matrix[1:, 0] = 0.6
+    found = choose_set(relevance, MatrixRedundancy(matrix), 2, 0.5, 10)
+    assert found.n_exchanges == 1
+    assert sorted(found.members) == [1, 2]
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_members_in_order(seed):

@@ -147,6 +147,18 @@ def test_scale_of_scores_does_not_matter(rng):
     np.testing.assert_allclose(whole(a, 15), whole(b, 15), atol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("method", [solve, solve_alm])
+def test_the_gap_is_relative_to_the_objective(rng, method, scale):
+    X, s = rng.standard_normal((20, 15)), scale * rng.random(15)
+    for tol, most in ((0.3, 100), (1e-9, 1), (1e-4, 100)):
+        found = method(objective_of(X, s), tol, most)
+        assert found.bound <= found.objective * (1 + 1e-12)
+        assert found.gap == pytest.approx((found.objective - found.bound) / found.objective, abs=1e-12)
+        assert found.converged == (found.gap <= tol)
+        assert found.n_iter <= most
+
+
 def test_first_copy_gets_the_weight(rng):
     """Of equal features the first gets the weight, and the objective is that without the copies."""
     X, s = rng.standard_normal((20, 10)), rng.random(10)

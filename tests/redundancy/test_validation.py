@@ -15,7 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coterie import GlobalRedundancySelector, load, save
 from coterie.data import as_source
 from coterie.datasets import make_block_gaussian
-from coterie.redundancy.validation import best_setting
+from coterie.redundancy.refinement import PoolRule
+from coterie.redundancy.validation import Setting, best_setting, pool_rules, results_of, settings_of
 
 
 @parametrize_with_checks([GlobalRedundancySelector(n_features_to_select=1, n_candidates="cv", power="cv", cv=2)])
@@ -193,3 +194,62 @@ def test_saved_models_keep_the_table(blocks, tmp_path):
         model.n_weighted_,
         model.validation_score_,
     )
+
+
+@pytest.mark.parametrize(
+    ("n_candidates", "is_set", "sizes", "growing"),
+    [
+        (30, False, [30], 0),
+        (None, True, [None], 0),
+        ("auto", False, [50], 1),
+        ("auto", True, [200], 0),
+        ("cv", False, [50, 30, 100, 200, None, 10], 4),
+        ("cv", True, [200, 50, 500, None, 10], 0),
+    ],
+)
+@pytest.mark.parametrize("paired", [False, True])
+def test_numbers_of_candidates_that_are_tried(n_candidates, is_set, sizes, growing, paired):
+    rules = pool_rules(n_candidates, 10, is_set=is_set, paired=paired)
+    assert [rule.size for rule in rules] == sizes
+    assert [rule.grows for rule in rules] == [True] * growing + [False] * (len(sizes) - growing)
+
+
+@pytest.mark.parametrize(("n_selected", "size"), [(99, 1980), (100, 2000), (150, 2000), (2000, 2000), (2500, 2500)])
+@pytest.mark.parametrize("n_candidates", ["auto", "cv"])
+def test_the_first_pool_of_a_set_with_a_matrix_of_pairs_has_a_limit(n_selected, size, n_candidates):
+    assert pool_rules(n_candidates, n_selected, is_set=True, paired=True)[0].size == size
+    assert pool_rules(n_candidates, n_selected, is_set=True, paired=False)[0].size == 20 * n_selected
+    assert pool_rules(n_candidates, n_selected, is_set=False, paired=True)[0].size == 5 * n_selected
+
+
+def test_settings_that_amount_to_the_same_or_are_too_large_are_left_out(monkeypatch):
+    rules = [PoolRule(size) for size in (50, 30, 100, None, 10)]
+    both = settings_of(rules, (1.0, 2.0), 40, False, (None, 3.0))
+    # 50 and 100 are all 40 features with a score; None stays, because it is a rule of its own.
+    assert [one.rule.size for one in both[::4]] == [50, 30, None, 10]
+    assert [(one.power, one.strength) for one in both[:4]] == [(1.0, None), (1.0, 3.0), (2.0, None), (2.0, 3.0)]
+    for paired, limit in ((True, "MOST_PAIRED"), (False, "MOST_VALIDATED")):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"coterie.redundancy.validation.{limit}", 30)
+            assert [one.rule.size for one in settings_of(rules, (1.0,), 40, paired)] == [30, 10]
+            assert [one.rule.size for one in settings_of(rules[:1], (1.0,), 40, paired)] == [50]
+
+
+def test_the_table_of_settings():
+    settings = [Setting(PoolRule(5), 1.0, 2.0), Setting(PoolRule(None), 1.0, 4.0), Setting(PoolRule(90), 2.0, 2.0)]
+    table = np.array([[0.5, 0.7], [0.2, 0.4], [1.0, 0.0]])
+    results = results_of(settings, table, 40)
+    assert results["n_candidates"].tolist() == [5, 40, 40]
+    assert results["power"].tolist() == [1.0, 1.0, 2.0]
+    assert results["redundancy_strength"].tolist() == [2.0, 4.0, 2.0]
+    np.testing.assert_allclose(results["mean_test_score"], [0.6, 0.3, 0.5])
+    np.testing.assert_allclose(results["std_test_score"], [0.1, 0.1, 0.5])
+    assert results["split1_test_score"].tolist() == [0.7, 0.4, 0.0]
+    assert "redundancy_strength" not in results_of([Setting(PoolRule(5), 1.0)], table[:1], 40)
+
+
+def test_a_set_with_a_matrix_of_pairs(blocks, monkeypatch):
+    model = GlobalRedundancySelector("fisher", 2, solution="set", redundancy="mutual_info").fit(blocks.X, blocks.y)
+    assert len(model.candidates_) == 40
+    monkeypatch.setattr("coterie.redundancy.validation.MOST_PAIRED", 15)
+    assert len(clone(model).fit(blocks.X, blocks.y).candidates_) == 15

@@ -195,3 +195,12 @@ def test_affiliated_features_help_by_averaging_noise(rng):
             for kind in ("support", "groups")
         ]
     assert scores[1] > scores[0] + 0.03
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_whether_features_were_standardised_is_published(rng, standardize, dense):
+    X = rng.standard_normal((40, 6)) * (rng.random((40, 6)) < (1.0 if dense else 0.2))
+    y = np.arange(40) % 2
+    model = GroupDiscoveryClassifier(2, standardize=standardize).fit(X if dense else sparse.csr_array(X), y)
+    assert model.standardize_ is standardize

@@ -410,3 +410,13 @@ def test_a_search_that_reaches_its_limits(monkeypatch):
         assert values[chosen].sum() <= best + 1e-12
         gave_up += bound > values[chosen].sum()
     assert gave_up
+
+
+@given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 12))
+def test_the_best_features_of_a_block_and_the_best_of_the_others(seed, n_features, most):
+    rng = np.random.default_rng(seed)
+    features, values = rng.permutation(50)[:n_features], rng.permutation(n_features).astype(float)
+    found = admissible._partition_best(features, values, most)
+    order = np.argsort(-values)
+    assert sorted(found.features) == sorted(features[order[:most]])
+    assert found.beyond == (values[order[most]] if most < n_features else 0.0)

@@ -96,3 +96,16 @@ def test_covariates_that_separate_the_classes(rng):
     _, solution, _ = solved(loss, rng.standard_normal((60, 4)), np.ones(60))
     assert solution.gap < 1e-6
     assert np.isfinite(solution.state.covariate_coef).all()
+
+
+@pytest.mark.parametrize("n_covariates", [3, 9, 20])
+def test_more_covariates_than_samples(rng, n_covariates):
+    """With an intercept and as many covariates as samples, nothing is left to explain."""
+    covariates, y = rng.standard_normal((10, n_covariates)), rng.standard_normal(10)
+    loss = AdjustedLoss(SquaredLoss(y, np.ones(10), 1.0, True), covariates, np.ones(10))
+    assert loss.covariates.shape == (10, min(n_covariates, 9))
+    state = loss.evaluate(np.zeros((10, 1)))
+    np.testing.assert_allclose(covariates.T @ state.residual, 0.0, atol=1e-9)
+    design = np.column_stack([covariates, np.ones(10)])
+    explained = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    np.testing.assert_allclose(state.residual[:, 0], y - explained, atol=1e-9)

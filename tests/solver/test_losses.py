@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from scipy import optimize
 
 from coterie.solver.design import DenseDesign
 from coterie.solver.interior_point import interior_point
-from coterie.solver.loss import MERGING, Loss, LossState
-from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from coterie.solver.loss import MERGING, Loss, LossState, Targets
+from coterie.solver.losses import OneClassHinge, OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
 from coterie.solver.wide import wide_master
 from tests import naive
 
@@ -120,3 +121,72 @@ def test_missing_parts_of_a_loss_raise(solver, message):
     design = DenseDesign.of_array(np.ones((5, 1)))
     with pytest.raises(TypeError, match=message):
         solver(design, Halves(), np.array([0, 1]))
+
+
+def losses_of(kind, rng, n_samples, fit_intercept):
+    labels, weight = rng.choice([-1.0, 1.0], n_samples), rng.random(n_samples) + 0.1
+    labels[:2], weight[5] = [1.0, -1.0], 0.0
+    if kind == "squared hinge":
+        return SquaredHinge(labels, weight, 0.7, fit_intercept, importance=1.3)
+    if kind == "unit hinge":
+        return UnitHinge(labels, weight, 0.7, fit_intercept)
+    if kind == "several classes":
+        return OneVsRestHinge(np.r_[0, 1, 2, rng.integers(0, 3, n_samples - 3)], 3, weight, 0.7, fit_intercept)
+    return SquaredLoss(5.0 + rng.standard_normal(n_samples), weight, 0.7, fit_intercept)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", ["squared hinge", "unit hinge", "several classes", "squared loss"])
+def test_value_conjugate_residual_and_shapes_agree(rng, kind, fit_intercept):
+    """Equality of Fenchel and Young, the directional derivative, and the shapes that ``LossState`` promises."""
+    n_samples = 30
+    loss = losses_of(kind, rng, n_samples, fit_intercept)
+    outputs, direction = rng.standard_normal((2, n_samples, loss.n_outputs))
+    state = loss.evaluate(outputs)
+    assert state.value + state.conjugate == pytest.approx(-(state.residual * outputs).sum(), rel=1e-10)
+    step = 1e-6
+    change = loss.evaluate(outputs + step * direction).value - loss.evaluate(outputs - step * direction).value
+    assert change / (2 * step) == pytest.approx(-(state.residual * direction).sum(), rel=1e-6)
+    assert state.residual.shape == state.curvature.shape == loss.strata.shape == loss.signs.shape == outputs.shape
+    assert state.intercept.shape == state.margin.shape == (loss.n_outputs,)
+    assert state.offsets.shape == (loss.n_outputs, loss.n_strata)
+    assert not state.residual[5].any()  # a sample of weight zero
+    if fit_intercept:
+        np.testing.assert_allclose(state.residual.sum(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(loss.evaluate(outputs + 2.5).intercept, state.intercept - 2.5, rtol=1e-9)
+    else:
+        assert not state.intercept.any()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_unit_hinge_is_the_least_loss_over_the_offset(rng, fit_intercept):
+    loss = losses_of("unit hinge", rng, 30, fit_intercept)
+    outputs = rng.standard_normal((30, 1))
+
+    def value(offset):
+        slack = np.maximum(1.0 - loss.labels * (outputs[:, 0] + offset), 0.0)
+        return 0.5 * 0.7 * (loss.weight * slack**2).sum()
+
+    state = loss.evaluate(outputs)
+    best = optimize.minimize_scalar(value).fun if fit_intercept else value(0.0)
+    assert state.value == pytest.approx(best, rel=1e-9)
+    assert state.value == pytest.approx(value(state.intercept[0]), rel=1e-12)
+    assert state.margin.tolist() == [1.0]
+    active = loss.labels * (outputs[:, 0] + state.intercept[0]) < 1.0
+    np.testing.assert_allclose(state.curvature[:, 0], np.where(active, 0.7 * loss.weight, 0.0))
+
+
+def test_predictions_from_outputs():
+    outputs = np.array([[-0.5], [0.0], [0.5], [2.0]])
+    assert SquaredHinge.predict(outputs).tolist() == [0, 0, 1, 1]
+    assert SquaredHinge.predict(np.array([[0.1, 0.3, 0.2], [0.5, 0.5, -1.0]])).tolist() == [1, 0]
+    assert OneClassHinge.predict(outputs).tolist() == [-1, 1, 1, 1]
+    assert SquaredLoss.predict(outputs).tolist() == [-0.5, 0.0, 0.5, 2.0]
+
+
+def test_outputs_of_the_best_constant_prediction():
+    weight = np.array([1.0, 2.0, 3.0])
+    assert SquaredHinge.constant_outputs(Targets(np.array([0, 1, 1]), 2), weight) == pytest.approx([5 / 6 - 1 / 6])
+    assert SquaredHinge.constant_outputs(Targets(np.array([0, 1, 2]), 3), weight) == pytest.approx([1 / 6, 2 / 6, 3 / 6])
+    assert SquaredLoss.constant_outputs(Targets(np.array([1.0, 2.0, 4.0]), 0), weight) == pytest.approx([17 / 6])
+    assert OneClassHinge.predict(OneClassHinge.constant_outputs(Targets(np.ones(3), 0), weight)[None]).tolist() == [1]

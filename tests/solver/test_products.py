@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from coterie.solver.design import CachedProducts
+from coterie.data import FeatureView, as_source
+from coterie.solver.design import CachedProducts, design_of
 
 
 @pytest.mark.parametrize("n_strata", [0, 1, 2])
@@ -40,3 +42,31 @@ def test_few_changes_leave_the_rest_alone(rng):
     np.testing.assert_allclose(kept.squares[0] - 5.0, X[1:].T @ X[1:], atol=1e-12)
     assert kept.has_shape(1, 40, 0)
     assert not kept.has_shape(1, 39, 0)
+
+
+def hessians_by_formula(X, curvature, strata, signs, n_strata):
+    result = []
+    for c in range(curvature.shape[1]):
+        hessian = X.T @ (curvature[:, [c]] * X)
+        for e in range(n_strata):
+            own = strata[:, c] == e
+            mixed = X[own].T @ (curvature[own, c] * signs[own, c])
+            hessian -= np.outer(mixed, mixed) / curvature[own, c].sum()
+        result.append(hessian)
+    return result
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_hessians_are_right_after_the_number_of_outputs_changes(rng, is_sparse, monkeypatch):
+    monkeypatch.setattr("coterie.solver.design._MIN_CACHED", 0)
+    X = rng.standard_normal((30, 4)) * (rng.random((30, 4)) < 0.6)
+    view = FeatureView.of(as_source(sparse.csc_array(X) if is_sparse else X), centred=False)
+    design = design_of(view)
+    design.append(np.arange(4))
+    columns = design.output(np.eye(4))
+    for n_outputs in (1, 3, 3, 2, 1):
+        strata = rng.integers(0, 2, (30, n_outputs)).astype(np.int8)
+        signs = np.where(strata == 1, -1.0, 1.0)
+        curvature = rng.random((30, n_outputs))
+        found = design.hessians(curvature, strata, signs, 2)
+        np.testing.assert_allclose(found, hessians_by_formula(columns, curvature, strata, signs, 2), atol=1e-12)

@@ -65,11 +65,6 @@ class Certificate(NamedTuple):
     gradient: np.ndarray
     bound: float
 
-    @property
-    def gap(self) -> float:
-        """Upper bound on the difference between value and optimum, relative to the value."""
-        return max(self.value - self.bound, 0.0) / self.value
-
 
 class GroupPenalty:
     r"""Penalty of prior groups (section 2.4): :math:`\|Gz\|^2 = \sum_g \sum_{i<j \in g} (z_i - z_j)^2`, times a strength γ.
