@@ -144,5 +144,5 @@ def test_an_invalid_calibration_in_a_file_raises(tmp_path):
         forged = clone(model)
         vars(forged).update(vars(model) | {"calibration_slope_": value})
         coterie.save(forged, tmp_path / "model")
-        with pytest.raises(ValueError, match="'calibration_slope_' does not fit"):
+        with pytest.raises(ValueError, match="'calibration_slope_'"):
             coterie.load(tmp_path / "model")
