@@ -80,7 +80,7 @@ def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[
             idle = []
             for _ in range(20):
                 began = time.perf_counter()
-                source.ask(_idle, what="nothing")
+                source.run_on_parts(_idle, what="nothing")
                 idle.append(time.perf_counter() - began)
             rows.append(
                 {

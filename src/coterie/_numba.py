@@ -96,19 +96,6 @@ def thread_count(n_jobs: int | None = None) -> int:
     return min([cpu_count(), *limits])
 
 
-_limit = [_MAX_THREADS]  # Stack of the limits of this process; the last one applies.
-
-
-@contextmanager
-def threads_limited(n_threads: int) -> Iterator[None]:
-    """Limit :func:`run_chunks` to ``n_threads`` threads in the block, for example if other processes run in parallel."""
-    _limit.append(min(n_threads, _limit[-1]))
-    try:
-        yield
-    finally:
-        _limit.pop()
-
-
 _THREAD_PREFIX = "coterie-pool"
 _pools: dict[tuple[int, int], ThreadPoolExecutor | None] = {}
 
@@ -150,7 +137,7 @@ def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | n
 
     If a task calls this function itself, its chunks run sequentially, because waiting for its own pool would be a deadlock.
     """
-    n_threads = min(n_threads, _limit[-1])
+    n_threads = min(n_threads, _MAX_THREADS)
     chunks = [(int(a), int(b)) for a, b in itertools.pairwise(boundaries) if b > a]
     sequential = n_threads == 1 or len(chunks) < 2 or threading.current_thread().name.startswith(_THREAD_PREFIX)
     pool = None if sequential else _pool(n_threads)

@@ -16,7 +16,7 @@ from coterie._parameters import OneOf, check
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
-from coterie.inputs.opening import source_of, unwrapped
+from coterie.inputs.opening import source_of, unwrap
 from coterie.inputs.types import CovariatesLike, FeaturesLike, TargetsLike
 from coterie.selection import feature_positions
 
@@ -173,7 +173,7 @@ def association(
     (3, 0.5)
     """
     check("model", model, OneOf("auto", "linear", "logistic"))
-    found = unwrapped(X, y)
+    found = unwrap(X, y)
     source, y = source_of(found.X), found.y
     covariates = found.covariates if covariates is None else covariates
     if y is None:

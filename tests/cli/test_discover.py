@@ -143,7 +143,7 @@ def test_fast_says_what_it_is(shell, svm):
     content = read_result(shell.folder / "data-groups")
     assert content["held_out"] is None
     assert content["confidence"] is None
-    assert "figures of the training data alone" in (shell.folder / "data-groups" / "report.html").read_text()
+    assert "All figures are from the training data" in (shell.folder / "data-groups" / "report.html").read_text()
 
 
 def test_the_report_has_the_image_and_the_command(shell, svm):

@@ -128,7 +128,7 @@ def test_no_wait_without_a_limit(store, victims):
     source = DistributedSource.of_store(store, client, n_parts=2, limit=1.0, patience=1000.0)
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"No results from the cluster for 1 s while waiting for sleepers: 2 of 2 parts"):
-        source.ask(sleeping, 4.0, what="sleepers")
+        source.run_on_parts(sleeping, 4.0, what="sleepers")
     assert time.monotonic() - began < 4.0
 
 
@@ -150,7 +150,7 @@ def test_ctrl_c_cancels_the_tasks(store, victims, ctrl_c):
     _, client = victims
     source = DistributedSource.of_store(store, client, n_parts=2)
     with sabotage(DistributedSource, "sleepers", _thread.interrupt_main, delay=0.3), pytest.raises(KeyboardInterrupt):
-        source.ask(sleeping, 1.5, what="sleepers")
+        source.run_on_parts(sleeping, 1.5, what="sleepers")
     deadline = time.monotonic() + 30
     while any(client.processing().values()) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -169,7 +169,7 @@ def test_a_full_worker(store):
     ):
         source = DistributedSource.of_store(store, client, n_parts=1, limit=40.0)
         with pytest.raises(ClusterError, match=r"killed repeatedly .*memory|running and have enough memory"):
-            source.ask(hungry, what="too much")
+            source.run_on_parts(hungry, what="too much")
 
 
 def hungry(source):

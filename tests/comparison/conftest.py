@@ -14,7 +14,7 @@ class Inline:
 
     def run(self, units, on_row):
         for unit in units:
-            Trial(self.setting, unit.contender).run(unit.fold, list(unit.sizes), on_row)
+            Trial(self.setting, unit.entry).run(unit.fold, list(unit.sizes), on_row)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ y = np.tile([0, 1], 10)
         ([FilterSelector], {}, "neither a selector"),
         ([VarianceThreshold()], {}, "no parameter n_features_to_select, k or max_features"),
         ({"": FilterSelector()}, {}, "name of a method is empty"),
-        ("gdm", {"n_features": 7}, "n_features contains 7, but X has 6"),
+        ("gdm", {"n_features": 7}, "n_features has 7, but X has 6"),
         ("gdm", {"n_features": [2, 0]}, "n_features=0 must be"),
         ("gdm", {"n_features": [2.5]}, "n_features=2.5 must be"),
         ("gdm", {"n_features": []}, "n_features is empty"),

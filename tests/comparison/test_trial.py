@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 import coterie
 from coterie import GroupDiscoveryClassifier
 from coterie.baselines import SVMRFESelector
-from coterie.comparison.trial import DEFAULT, read_contenders, selector_named
+from coterie.comparison.trial import DEFAULT, read_methods, selector_named
 from coterie.filters.selector import FilterSelector
 from coterie.methods import METHODS
 from tests.comparison.misbehaving import CallsExit, HasNoMemory, Raises, Selector, SelectsNothing, Warns
@@ -120,7 +120,7 @@ def test_nested_selectors_are_fitted_once(inline, name, make):
         "svm-rfe": {"step": 1},
     }
     method = selector_named(name, **settings.get(name, {}))
-    assert read_contenders({name: method}, 0)[0].nested
+    assert read_methods({name: method}, 0)[0].nested
     options = {"n_features": [1, 3, 4, 7, 12], "cv": 2}
     shared = coterie.compare({name: method}, X, y, **options)
     single = coterie.compare({name: method}, X, y, share_fits=False, **options)
@@ -144,7 +144,7 @@ def test_nested_selectors_are_fitted_once(inline, name, make):
     ],
 )
 def test_other_selectors_are_fitted_for_each_number(selector):
-    assert read_contenders([selector], 0)[0].nested == ""
+    assert read_methods([selector], 0)[0].nested == ""
 
 
 def test_features_kept_by_transform_are_tested(inline, data):

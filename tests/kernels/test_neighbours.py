@@ -10,11 +10,11 @@ from threadpoolctl import threadpool_limits
 
 from coterie.data import as_source
 from coterie.kernels.neighbours import (
-    count_right,
-    count_right_again,
+    buffer_size,
+    count_correct,
+    count_correct_exactly,
     gather_factors,
     predict_tied_votes,
-    room_for,
     smallest,
     smallest_in_order,
     squared_norms,
@@ -99,11 +99,11 @@ def test_count_of_correct_votes(k, rng):
     gather_factors(columns, centre, 0.5, norms, np.append(test, train), queries, others)
     values = queries[:150] @ others[150:].T + 0.25 * norms[test][:, None]
     np.testing.assert_allclose(values, 0.25 * distances, atol=1e-4)
-    turn, room = np.arange(len(train)), np.empty(room_for(len(train)), dtype=np.float32)
+    turn, room = np.arange(len(train)), np.empty(buffer_size(len(train)), dtype=np.float32)
 
     def count(slack, fine_slack, unsure):
         slacks = np.full(n, slack), np.full(n, fine_slack)
-        return count_right(
+        return count_correct(
             queries[:150], others[150:], *slacks, codes, test, train, turn, columns, n_classes, k, False, unsure, room
         )
 
@@ -114,5 +114,5 @@ def test_count_of_correct_votes(k, rng):
     assert not unsure.any()
     sure = count(0.1, 0.4, unsure)  # Now most of these are uncertain and are recomputed.
     assert unsure.sum() > 20
-    again = count_right_again(X[test], X[train], codes[test], codes[train], n_classes, k, unsure)
+    again = count_correct_exactly(X[test], X[train], codes[test], codes[train], n_classes, k, unsure)
     assert (sure, again) == (right[~unsure].sum(), right[unsure].sum())

@@ -198,7 +198,7 @@ def test_files_that_are_not_models(tmp_path):
     path = tmp_path / "model.coterie"
     with pytest.raises(FileNotFoundError, match="There is no file"):
         load(path)
-    with pytest.raises(FileNotFoundError, match="no result folder"):
+    with pytest.raises(FileNotFoundError, match="not a result folder"):
         load(tmp_path)
     path.write_bytes(b"")
     with pytest.raises(DamagedModelError, match="not an intact Coterie model"):

@@ -89,8 +89,8 @@ def _column(column: Any) -> dict[str, Any]:
         facts |= {"lowest": column.lowest, "highest": column.highest}
     elif column.n_distinct is not None and column.n_distinct <= _MAX_CLASSES and len(column.counts) == 1:
         facts["values"] = sorted(str(value) for value in column.values)
-    elif column.odd is not None:
-        facts["example"] = column.odd[1]
+    elif column.first_non_number is not None:
+        facts["example"] = column.first_non_number[1]
     return facts
 
 

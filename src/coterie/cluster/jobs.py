@@ -62,7 +62,7 @@ class ClusterSchedule:
         """Run all units and report rows as units finish. After an error or Ctrl-C, no process continues."""
         shared = {"setting": self.engine.share(pickled(self.setting, "classifier or scoring"))}
         parts = [
-            (self.check, pickled(unit.contender, f"selector {unit.contender.name!r}"), unit.fold, unit.sizes, self.limits)
+            (self.check, pickled(unit.entry, f"selector {unit.entry.name!r}"), unit.fold, unit.sizes, self.limits)
             for unit in units
         ]
         handles = self.engine.map(run_unit, parts, shared, [None] * len(units))
@@ -75,7 +75,7 @@ class ClusterSchedule:
 
 
 def run_unit(
-    check: str, contender: bytes, fold: int, sizes: list[int], limits: Limits, shared: dict[str, bytes]
+    check: str, entry: bytes, fold: int, sizes: list[int], limits: Limits, shared: dict[str, bytes]
 ) -> list[tuple[Row, np.ndarray]]:
     """Run a fold of a method, on a worker, and return all its rows."""
     setting: TrialSettings = pickle.loads(shared["setting"])  # trusted: the client sends it, like the task itself
@@ -84,7 +84,7 @@ def run_unit(
     with temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch:
         n_jobs = max(1, cpu_count() // threads_of_worker())  # number of units that may run on this machine at the same time
         schedule = Schedule(setting, scratch, limits, n_jobs, wanted=is_task_needed)
-        schedule.run([Unit(pickle.loads(contender), fold, list(sizes))], lambda row, features: rows.append((row, features)))
+        schedule.run([Unit(pickle.loads(entry), fold, list(sizes))], lambda row, features: rows.append((row, features)))
     return rows
 
 

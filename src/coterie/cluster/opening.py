@@ -88,7 +88,7 @@ def dask_source(X: Any, client: Client, **options: float) -> DistributedSource:
     nonempty = [k for k, part in enumerate(parts) if part.last > part.first]
     is_sparse = type(X._meta).__module__.startswith("scipy.sparse")
     source = DistributedSource(engine, [parts[k] for k in nonempty], [arrays[k] for k in nonempty], X.shape, is_sparse)
-    source.is_sparse = bool(source.ask(_is_sparse, what="the type of the array", only=[0])[0])
+    source.is_sparse = bool(source.run_on_parts(_is_sparse, what="the type of the array", only=[0])[0])
     return source
 
 

@@ -161,12 +161,14 @@ class DistributedSource(FeatureSource):
 
     # ------------------------------------------------------------------------------------------------ tasks of the workers
 
-    def ask(self, function: Callable[..., Any], *arguments: Any, what: str, only: Sequence[int] | None = None) -> list[Any]:
+    def run_on_parts(
+        self, function: Callable[..., Any], *arguments: Any, what: str, only: Sequence[int] | None = None
+    ) -> list[Any]:
         """Return ``function(source, *arguments)`` of all parts (or some), in order; see :mod:`coterie.cluster.parts`."""
         chosen = list(range(len(self.parts))) if only is None else list(only)
-        return self.ask_each(function, [arguments] * len(chosen), what=what, only=chosen)
+        return self.run_on_each_part(function, [arguments] * len(chosen), what=what, only=chosen)
 
-    def ask_each(
+    def run_on_each_part(
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], *, what: str, only: Sequence[int]
     ) -> list[Any]:
         """Return ``function(source, *arguments)`` of some parts, with different arguments per part."""
@@ -300,7 +302,7 @@ class DistributedSource(FeatureSource):
         weight = None if sample_weight is None else self.share(sample_weight)
         both = recipe_of(method, "moments_and_bad_values", weight)
         total = float(self.shape[0] if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).sum())
-        parts = self.ask(summary_of, both, what="means and norms of the features")
+        parts = self.run_on_parts(summary_of, both, what="means and norms of the features")
         bad = BadValues()
         for part in parts:
             bad = bad.joined(part[2])
@@ -310,7 +312,7 @@ class DistributedSource(FeatureSource):
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
         recipe = recipe_of(method, "many_moments", [self.share(weight) for weight in weights])
         what = f"means and norms of the features for {len(weights)} sets of sample weights"
-        parts = self.ask(summaries_of, recipe, what=what)
+        parts = self.run_on_parts(summaries_of, recipe, what=what)
         totals = [float(np.asarray(weight, dtype=np.float64).sum()) for weight in weights]
         if not self.is_sparse and len(weights) > 1:  # summed in the same order as in DenseSource.many_moments
             totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
@@ -363,7 +365,7 @@ class DistributedSource(FeatureSource):
                 part_centre = np.ascontiguousarray(centre[self._starts[k] : self._starts[k + 1]])
             arguments.append((vectors, part_centre, part_features))
         result = np.empty((len(many), vectors.shape[1]))
-        for k, found in zip(only, self.ask_each(products_of, arguments, what="products", only=only), strict=True):
+        for k, found in zip(only, self.run_on_each_part(products_of, arguments, what="products", only=only), strict=True):
             result[part == k] = found
         return result
 
@@ -376,7 +378,7 @@ class DistributedSource(FeatureSource):
             part_moments = [slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
         shared = self.share(plain)
         arguments = [(shared, each, *rest) for each in part_moments]
-        parts = self.ask_each(strong_of, arguments, what="correlated features", only=range(len(self.parts)))
+        parts = self.run_on_each_part(strong_of, arguments, what="correlated features", only=range(len(self.parts)))
         if isinstance(moments, ClusterMoments):
             for pairs, mean, norm in parts:
                 moments.mean._table.cache(pairs.feature, mean, norm)  # type: ignore[attr-defined]
@@ -391,13 +393,13 @@ class DistributedSource(FeatureSource):
 
     def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
         what = f"results of {getattr(function, '__name__', 'a function').strip('_').replace('_', ' ')}"
-        return self.ask(on_block, function, view, *arguments, what=what)
+        return self.run_on_parts(on_block, function, view, *arguments, what=what)
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
         recipe = recipe_of(
             arrays_of, function, self.as_argument(view), *(self.as_argument(argument) for argument in arguments)
         )
-        count = self.ask(length_of, recipe, what="values per feature")[0]
+        count = self.run_on_parts(length_of, recipe, what="values per feature")[0]
         table = Table(self, recipe)
         found = tuple(FeatureValues(table, place) for place in range(abs(count)))
         return found if count > 0 else found[0]
@@ -410,7 +412,7 @@ class DistributedSource(FeatureSource):
         part = self._part_of(features)
         only = np.unique(part).tolist()
         arguments = [(recipe, features[part == k] - self._starts[k]) for k in only]
-        found = self.ask_each(rows_of, arguments, what="values of some features", only=only)
+        found = self.run_on_each_part(rows_of, arguments, what="values of some features", only=only)
         return [np.concatenate([arrays[i] for arrays in found]) for i in range(len(found[0]))]
 
     # ------------------------------------------------------------------------------------------------------------ columns
@@ -469,7 +471,7 @@ class DistributedSource(FeatureSource):
     def _request_columns(self, features: np.ndarray) -> list[Columns]:
         part = self._part_of(features)
         only = np.unique(part).tolist()
-        return self.ask_each(
+        return self.run_on_each_part(
             method,
             [("columns", features[part == k] - self._starts[k]) for k in only],
             what=f"the columns of {len(features)} feature(s)",
@@ -506,7 +508,7 @@ class DistributedSource(FeatureSource):
 
     @cached_property
     def _types(self) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
-        return self.ask(types_of, what="the type of the values", only=[0])[0]
+        return self.run_on_parts(types_of, what="the type of the values", only=[0])[0]
 
     @property
     def _dtype(self) -> np.dtype:

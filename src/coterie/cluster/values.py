@@ -117,7 +117,7 @@ class FeatureValues(NDArrayOperatorsMixin):
         return found if chosen.ndim else float(found[0])
 
     def blocks(self) -> Iterator[np.ndarray]:
-        return iter(self._table.source.ask(_whole, self.recipe, what="values of all features"))
+        return iter(self._table.source.run_on_parts(_whole, self.recipe, what="values of all features"))
 
     def for_saving(self) -> np.ndarray | None:
         """Return all values, to be saved with a model; None if there are too many."""
@@ -287,7 +287,7 @@ class ClusterTop:
             for part in self.source.parts
         ]
         only = range(len(arguments))
-        self._add_parts(self.source.ask_each(part_top, arguments, what="the features with the best scores", only=only))
+        self._add_parts(self.source.run_on_each_part(part_top, arguments, what="the features with the best scores", only=only))
 
     def _add_parts(self, parts: Sequence[PartTop]) -> None:
         self.known, self._scores, mean, norm = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3, 4))
@@ -328,7 +328,7 @@ class ClusterSharedTop:
             )
             arguments.append((self._shared, list(views), residuals, widths, sizes, _Lists(taken), _Lists(hints)))
         what = f"the features with the best scores for {len(queries)} residuals"
-        parts = self.source.ask_each(_part_tops, arguments, what=what, only=range(len(arguments)))
+        parts = self.source.run_on_each_part(_part_tops, arguments, what=what, only=range(len(arguments)))
         self._n_multiplied += sum(n_multiplied for _, n_multiplied in parts)
         tops = [ClusterTop(self.source, query, [found[k] for found, _ in parts]) for k, query in enumerate(queries)]
         needed = [top.first(max(1, query.size // _FIRST_FACTOR)) for top, query in zip(tops, queries, strict=True)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie.comparison.process import Limits
 from coterie.comparison.result import OUT_OF_MEMORY, TIMED_OUT, Row
-from coterie.files import check_parent, claimed, is_trace, new_file, read_record, resolved, sync, writing
+from coterie.files import check_parent, claimed, is_leftover, new_file, read_record, resolved, sync, writing
 from coterie.groups.columns import Content, Record
 
 SETTINGS, ROWS = "settings.json", "rows.jsonl"
@@ -54,7 +54,7 @@ def _refuse_foreign(folder: Path) -> None:
         return
     for name in sorted(os.listdir(folder)):
         empty = name == ROWS and (folder / ROWS).stat().st_size == 0
-        if not empty and not any(is_trace(name, folder / file) for file in (ROWS, SETTINGS)):
+        if not empty and not any(is_leftover(name, folder / file) for file in (ROWS, SETTINGS)):
             raise FileExistsError(
                 f"{folder} contains files that do not belong to a comparison ({name}). Choose another folder."
             )

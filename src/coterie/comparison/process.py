@@ -24,7 +24,7 @@ import psutil
 from joblib import cpu_count
 
 from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT, Row
-from coterie.comparison.trial import Contender, TrialSettings
+from coterie.comparison.trial import MethodEntry, TrialSettings
 from coterie.files import writing
 from coterie.groups.columns import Record
 
@@ -207,15 +207,15 @@ def main(job: str, results: str) -> None:
     with open(job, "rb") as file:
         setting = pickle.load(file)
     with open(Path(results).with_suffix(".method"), "rb") as file:
-        contender = pickle.load(file)
+        entry = pickle.load(file)
     with open(results, "a", encoding="utf-8") as messages:
 
         def tell(message: Record) -> None:
             messages.write(json.dumps(message) + "\n")
             messages.flush()
 
-        trial = Trial(setting, contender)
-        warm = not contender.known
+        trial = Trial(setting, entry)
+        warm = not entry.known
         for line in sys.stdin:
             command = json.loads(line)
             if not warm:
@@ -250,7 +250,7 @@ def _end_with_parent(parent: int) -> None:
 class Unit:
     """Fold of a method, and the remaining numbers of features."""
 
-    contender: Contender
+    entry: MethodEntry
     fold: int
     sizes: list[int]
 
@@ -316,17 +316,17 @@ class Schedule:
 
     def _start(self, slot: Slot, job: Path, waiting: deque[Unit]) -> None:
         """Start the next unit of a free slot, preferably of the method that its process runs."""
-        unit = next((unit for unit in waiting if unit.contender.name == slot.method), waiting[0])
+        unit = next((unit for unit in waiting if unit.entry.name == slot.method), waiting[0])
         waiting.remove(unit)
-        if slot.process is None or slot.method != unit.contender.name:
+        if slot.process is None or slot.method != unit.entry.name:
             if slot.process is not None:
                 slot.process.finish()
                 slot.process = None
             method = self.folder / f"{next(self._numbers)}.method"
             with writing(method):
-                method.write_bytes(pickled(unit.contender, f"selector {unit.contender.name!r}"))
+                method.write_bytes(pickled(unit.entry, f"selector {unit.entry.name!r}"))
             slot.process = MethodProcess(job, method, self.limits, self._environment())
-            slot.method = unit.contender.name
+            slot.method = unit.entry.name
         slot.unit = unit
         slot.process.begin(unit.fold, unit.sizes)
 
@@ -343,7 +343,7 @@ class Schedule:
         unit, slot.process, slot.unit = slot.unit, None, None
         if unit is not None:
             for size in unit.sizes:
-                row = Row.without_result(unit.contender.name, size, unit.fold, *failure)
+                row = Row.without_result(unit.entry.name, size, unit.fold, *failure)
                 on_row(row, np.empty(0, dtype=np.int64))
 
     def _collect_rows(self, slot: Slot, on_row: OnRow) -> bool:

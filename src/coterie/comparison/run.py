@@ -28,13 +28,13 @@ from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import AnySchedule, Limits, Schedule, Unit
 from coterie.comparison.result import Comparison, Row
 from coterie.comparison.trial import (
-    Contender,
     Gaps,
+    MethodEntry,
     MethodsLike,
     TrialSettings,
     check_for_task,
     estimator_digest,
-    read_contenders,
+    read_methods,
 )
 from coterie.data.dataset import Dataset
 from coterie.data.errors import is_address
@@ -164,9 +164,9 @@ def compare(
     Notes
     -----
     The columns of ``table`` are ``method``, ``n_features``, ``fold``, ``n_selected``, ``accuracy``, ``redundancy_rate``,
-    ``squared_redundancy`` (both on the training samples), ``fit_seconds``, ``status`` (``"ok"``, ``"failed"``,
-    ``"timed out"``, ``"out of memory"``) and ``message`` (the failure, or the first warning of the fit). Ctrl-C ends all
-    processes and returns the finished rows.
+    ``squared_redundancy``, ``fit_seconds``, ``status`` and ``message``. Both redundancies are those of the training samples.
+    The status is ``"ok"``, ``"failed"``, ``"timed out"`` or ``"out of memory"``. The message is the failure, or the first
+    warning of the fit. Ctrl-C ends all processes and returns the finished rows.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def compare(
     jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
     check("task", task, OneOf("auto", "classification", "regression"))
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    check_for_task(lambda some: read_contenders(methods, seed, some), task)  # before the data, which may be slow to read
+    check_for_task(lambda some: read_methods(methods, seed, some), task)  # before the data, which may be slow to read
     with (
         nullcontext() if results is None else results_folder(results) as kept_in,
         temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch,
@@ -195,7 +195,7 @@ def compare(
         store, labels, gaps = _stored(X, y, scratch)
         n_samples, n_columns = store.shape
         task = task_of(labels) if task == "auto" else task
-        contenders = read_contenders(methods, seed, task)
+        entries = read_methods(methods, seed, task)
         labels = _read_labels(labels, n_samples, task)
         scoring = scoring if scoring is not None else "r2" if task == "regression" else "accuracy"
         sizes = _read_sizes(n_features, n_columns)
@@ -214,12 +214,12 @@ def compare(
         )
         journal = None
         if kept_in is not None:
-            methods_digests = {contender.name: contender.digest for contender in contenders}
+            methods_digests = {entry.name: entry.digest for entry in entries}
             journal = Journal(kept_in, _digests(store, setting), methods_digests, limits, overwrite=overwrite)
         with closing(journal) if journal is not None else nullcontext():
             schedule = _schedule(setting, scratch, limits, jobs, store, client)
-            found, interrupted = _run(schedule, contenders, sizes, journal, verbose)
-    place = {contender.name: number for number, contender in enumerate(contenders)}
+            found, interrupted = _run(schedule, entries, sizes, journal, verbose)
+    place = {entry.name: number for number, entry in enumerate(entries)}
     rows = tuple(sorted((row for row, _ in found.values()), key=lambda row: (place[row.method], row.n_features, row.fold)))
     selections = {key: features for key, (row, features) in found.items() if row.status == "ok"}
     return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score", task)
@@ -245,18 +245,18 @@ def _schedule(
 
 
 def _run(
-    schedule: AnySchedule, contenders: list[Contender], sizes: list[int], journal: Journal | None, verbose: int
+    schedule: AnySchedule, entries: list[MethodEntry], sizes: list[int], journal: Journal | None, verbose: int
 ) -> tuple[dict[tuple[str, int, int], tuple[Row, np.ndarray]], bool]:
     """Return all rows by method, number of features and fold, and whether Ctrl-C ended the run."""
     folds = range(len(schedule.setting.folds))
-    wanted = [(contender.name, size, fold) for contender in contenders for size in sizes for fold in folds]
+    wanted = [(entry.name, size, fold) for entry in entries for size in sizes for fold in folds]
     found = {key: journal.done[key] for key in wanted if key in journal.done} if journal is not None else {}
     units = []
-    for contender in contenders:
+    for entry in entries:
         for fold in folds:
-            left = [size for size in sizes if (contender.name, size, fold) not in found]
+            left = [size for size in sizes if (entry.name, size, fold) not in found]
             if left:
-                units.append(Unit(contender, fold, left))
+                units.append(Unit(entry, fold, left))
     with RoundProgress(len(wanted), int(verbose), "compare", unit="rows") as bar:
 
         def on_row(row: Row, features: np.ndarray) -> None:
@@ -315,7 +315,7 @@ def _read_sizes(n_features: int | Iterable[int] | None, n_columns: int) -> list[
     for size in given:
         check("n_features", size, Integer(1))
         if int(size) > n_columns:
-            raise ValueError(f"n_features contains {size}, but X has {n_columns} feature(s). Choose at most {n_columns}.")
+            raise ValueError(f"n_features has {size}, but X has {n_columns} feature(s). Choose at most {n_columns}.")
     return sorted({int(size) for size in given})
 
 

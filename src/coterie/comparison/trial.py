@@ -39,7 +39,7 @@ _NO_FEATURES = np.empty(0, dtype=np.int64)
 _WARM_SAMPLES, _WARM_FEATURES = 20, 12
 
 
-class Contender(NamedTuple):
+class MethodEntry(NamedTuple):
     """Method of a comparison: its name in the table, and an unfitted selector."""
 
     name: str
@@ -81,7 +81,7 @@ def default_methods(task: str) -> list[str]:
     return list(DEFAULT_FOR_NUMBERS if task == "regression" else DEFAULT)
 
 
-def read_contenders(methods: MethodsLike, seed: int, task: str = "classification") -> list[Contender]:
+def read_methods(methods: MethodsLike, seed: int, task: str = "classification") -> list[MethodEntry]:
     """Return the methods in order, from names, selectors, or a mapping of names to either."""
     if methods is None:
         methods = default_methods(task)
@@ -98,7 +98,7 @@ def read_contenders(methods: MethodsLike, seed: int, task: str = "classification
             pairs.append((_free_name(str(name).strip(), [taken for taken, _ in pairs], isinstance(method, str)), method))
     if not pairs:
         raise ValueError(f"methods is empty. Name at least one of {', '.join(methods_for(task))}, or pass selectors.")
-    return [_contender(name, method, seed, task) for name, method in pairs]
+    return [_method_entry(name, method, seed, task) for name, method in pairs]
 
 
 def _free_name(name: str, taken: list[str], named: bool) -> str:
@@ -109,7 +109,7 @@ def _free_name(name: str, taken: list[str], named: bool) -> str:
     return next(f"{name} {number}" for number in range(2, len(taken) + 3) if f"{name} {number}" not in taken)
 
 
-def _contender(name: str, method: Any, seed: int, task: str) -> Contender:
+def _method_entry(name: str, method: Any, seed: int, task: str) -> MethodEntry:
     selector = selector_named(method, task=task) if isinstance(method, str) else _checked(name, method)
     parameters = selector.get_params(deep=True)
     size = next((parameter for parameter in _SIZE_PARAMETERS if parameter in parameters), None)
@@ -121,7 +121,7 @@ def _contender(name: str, method: Any, seed: int, task: str) -> Contender:
     unseeded = [key for key, value in parameters.items() if key.split("__")[-1] == "random_state" and value is None]
     selector.set_params(**dict.fromkeys(unseeded, seed))
     known = type(selector).__module__.startswith("coterie.")
-    return Contender(name, selector, size, "ranking" if isinstance(selector, FilterSelector) else _nested(selector), known)
+    return MethodEntry(name, selector, size, "ranking" if isinstance(selector, FilterSelector) else _nested(selector), known)
 
 
 def selector_named(name: str, *, task: str = "classification", **parameters: Any) -> Any:
@@ -208,9 +208,9 @@ class TrialSettings:
 class Trial:
     """Method and its data."""
 
-    def __init__(self, setting: TrialSettings, contender: Contender) -> None:
+    def __init__(self, setting: TrialSettings, entry: MethodEntry) -> None:
         self.setting = setting
-        self.contender = contender
+        self.entry = entry
         self.source: FeatureSource = open_store(setting.store).source
         self._filled: tuple[int, FeatureSource] | None = None
 
@@ -221,7 +221,7 @@ class Trial:
         except MemoryError as error:
             self._without_result(fold, sizes, error, report)
             return
-        if self.contender.nested and self.setting.share_fits:
+        if self.entry.nested and self.setting.share_fits:
             self._run_shared(X, y, fold, sizes, report)
             return
         for size in sizes:
@@ -235,7 +235,7 @@ class Trial:
 
     def _run_shared(self, X: Any, y: np.ndarray, fold: int, sizes: Sequence[int], report: Report) -> None:
         """Run one fit for all numbers of features."""
-        by_ranking = self.contender.nested == "ranking"
+        by_ranking = self.entry.nested == "ranking"
         try:
             fitted = min(sizes) if by_ranking else max(sizes)
             model, seconds, note = self._fitted(X, y, fitted)
@@ -255,7 +255,7 @@ class Trial:
 
     def _fitted(self, X: Any, y: np.ndarray, size: int) -> tuple[Any, float, str]:
         """Return the fitted selector, its time in seconds and its first warning."""
-        model = clone(self.contender.selector).set_params(**{self.contender.size: size})
+        model = clone(self.entry.selector).set_params(**{self.entry.size: size})
         with recorded() as told:
             began = time.perf_counter()
             model.fit(X, y)
@@ -275,7 +275,7 @@ class Trial:
             score = check_scoring(classifier, self.setting.scoring)(classifier, columns[test], y[test])
             seen = columns[train].astype(np.float64)
             row = Row(
-                self.contender.name,
+                self.entry.name,
                 size,
                 fold,
                 len(chosen),
@@ -295,7 +295,7 @@ class Trial:
         kind = type(error).__name__
         message = words if isinstance(error, ValueError) and words else f"{kind}: {words}" if words else kind
         for size in sizes:
-            report(Row.without_result(self.contender.name, size, fold, status, message), _NO_FEATURES)
+            report(Row.without_result(self.entry.name, size, fold, status, message), _NO_FEATURES)
 
     def _training_part(self, fold: int) -> tuple[Any, np.ndarray]:
         train = self.setting.folds[fold][0]
@@ -337,7 +337,7 @@ class Trial:
 
     def warm_up(self) -> None:
         """Fit a few samples and features, so that the time of the first fold excludes loading compiled code."""
-        if self.contender.selector.get_params(deep=False).get("checkpoint") is not None:
+        if self.entry.selector.get_params(deep=False).get("checkpoint") is not None:
             return  # a checkpoint would store this fit
         train = self.setting.folds[0][0]
         y = self.setting.y[train]

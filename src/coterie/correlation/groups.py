@@ -19,7 +19,7 @@ from coterie.correlation.grouping import Grouping, count_neighbours, group_featu
 from coterie.correlation.measures import CORRELATION, measure_of
 from coterie.correlation.missing import ContentWithMissing, imputed, pairwise_measure, view_with_missing
 from coterie.correlation.protocol import Correlation
-from coterie.data.names import refuse_repeated
+from coterie.data.names import require_unique_names
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
@@ -433,7 +433,7 @@ def select_columns(estimator: BaseEstimator, given: Any, variables: Any, remaind
     names = list(given.columns) if is_frame else getattr(given, "feature_names", None)
     all_text = names is not None and all(isinstance(name, str) for name in names)
     if is_frame and all_text:
-        refuse_repeated(names or [], of="X: ")
+        require_unique_names(names or [], of="X: ")
     n_features = given.shape[1] if hasattr(given, "shape") else np.shape(given)[1]
     numbers = np.flatnonzero([is_number(dtype) for dtype in given.dtypes]) if is_frame else np.arange(n_features)
     features = (

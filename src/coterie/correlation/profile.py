@@ -20,7 +20,7 @@ from coterie.correlation.tiles import Counted, Tally, Tiles, tiles_of
 from coterie.data.source import FeatureSource, Moments
 from coterie.groups.columns import Record, data_frame, plain
 from coterie.inputs.opening import opened, source_of
-from coterie.inputs.placement import placed
+from coterie.inputs.placement import move_to_cluster
 from coterie.inputs.types import ClientLike, FeaturesLike, RandomStateLike
 from coterie.kernels.correlation import csc_pair_correlations, dense_pair_correlations
 from coterie.markup import notebook_table
@@ -324,7 +324,7 @@ def correlation_profile(
     if n_jobs is not None:
         check("n_jobs", n_jobs, Integer())
     n_threads = thread_count(n_jobs)
-    X, _ = placed(X, None, client, reader="correlation_profile")
+    X, _ = move_to_cluster(X, None, client, reader="correlation_profile")
     # The parts of a Dask array are on different workers, but pairs require features of any two parts.
     X, _ = opened(X, cluster=not hasattr(X, "chunks"))
     source = source_of(X)

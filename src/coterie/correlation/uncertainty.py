@@ -7,7 +7,6 @@ blocks as they are stored, without a float64 copy, and only the nonzero entries 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,9 +131,6 @@ class SymmetricalUncertainty:
         starts = np.zeros(n_samples + 1, dtype=np.int64)
         np.cumsum(np.bincount(samples, minlength=n_samples), out=starts[1:])
         return _SparseSupports(starts, owner[by_sample], bins[by_sample], rest, counts, entropy, position)
-
-    def _for_blocks(self, task: Callable[[int, Columns], None]) -> None:
-        for_blocks(self.source, task, self.view.n_threads)
 
 
 class _Counting(NamedTuple):

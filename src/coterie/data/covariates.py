@@ -211,7 +211,7 @@ def _column_positions(names: Any, known: Sequence[str], file: Path) -> list[int]
     return list(dict.fromkeys(positions))
 
 
-def known_covariates(estimator: Any, covariates: Any, n_samples: int) -> np.ndarray | None:
+def match_covariates(estimator: Any, covariates: Any, n_samples: int) -> np.ndarray | None:
     """Return covariate values in the order of a fitted model. Named columns may be given in any order."""
     names = getattr(estimator, "covariate_names_", None)
     if names is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from coterie.inputs.types import NamesLike
 
 
-def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None, *, of: str = "") -> None:
+def require_unique_names(names: Sequence[str], columns: Sequence[int] | None = None, *, of: str = "") -> None:
     """Raise ``ValueError`` if a feature name occurs twice, because results and fixed features refer to names.
 
     ``columns`` holds the positions of the names in the table, by default 0, 1, 2, …. The message begins with ``of``.
@@ -39,7 +39,7 @@ def check_names(names: NamesLike, n_features: int) -> Sequence[str]:
         raise ValueError(f"feature_names must be strings, but {wrong!r} is of type {type(wrong).__name__}.")
     found = [str(name) for name in found]  # converts numpy.str_ to str
     if len(set(found)) < len(found):
-        refuse_repeated(found, of="feature_names: ")
+        require_unique_names(found, of="feature_names: ")
     return found
 
 

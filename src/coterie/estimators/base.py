@@ -31,12 +31,12 @@ from coterie._parameters import (
 )
 from coterie._sklearn import CallbackSupportMixin, RoundReport, with_callbacks
 from coterie.correlation.measures import CORRELATION_OR_NONE
-from coterie.data.covariates import known_covariates
+from coterie.data.covariates import match_covariates
 from coterie.data.source import Moments
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.naming import columns_read
-from coterie.inputs.opening import Input, TargetKind, open_input, unwrapped
+from coterie.inputs.opening import Input, TargetKind, open_input, unwrap
 from coterie.inputs.types import (
     ClassWeightLike,
     ClientLike,
@@ -308,17 +308,17 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     def _outputs(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
         """Return ``X @ coef + intercept``, of shape (n_samples, n_outputs); only the features used for prediction are read."""
         check_is_fitted(self)
-        found = unwrapped(X)
+        found = unwrap(X)
         columns = columns_read(self, found.X, self.prediction_features_)
         outputs = np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
         if covariates is None and hasattr(self, "covariate_names_"):
             covariates = found.covariates
-        known = known_covariates(self, covariates, len(outputs))
+        known = match_covariates(self, covariates, len(outputs))
         return outputs if known is None else outputs + known @ self.covariate_coef_.T
 
     def _prediction_and_target(self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike) -> tuple[np.ndarray, Any]:
         """Return the predictions and the labels or targets of samples."""
-        found = unwrapped(X, y)
+        found = unwrap(X, y)
         if covariates is None and hasattr(self, "covariate_names_"):
             covariates = found.covariates
         return self.predict(found.X, covariates), found.y

@@ -9,7 +9,7 @@ are deleted or replaced.
 from coterie.files.atomic import check_folder, new_file, new_folder, read_record
 from coterie.files.claims import claimed, claimed_files
 from coterie.files.disk import AnyPath, WriteError, check_file, check_parent, full_disk, lock, locked, resolved, sync, writing
-from coterie.files.temporary import is_trace, temporary_folder, writer_of
+from coterie.files.temporary import is_leftover, temporary_folder, writer_of
 
 __all__ = [
     "AnyPath",
@@ -20,7 +20,7 @@ __all__ = [
     "claimed",
     "claimed_files",
     "full_disk",
-    "is_trace",
+    "is_leftover",
     "lock",
     "locked",
     "new_file",

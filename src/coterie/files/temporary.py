@@ -100,7 +100,7 @@ def writer_of(name: str, target: Path) -> Writer | None:
     return None if found is None or f".{found['name']}." != start else Writer(found["host"], int(found["pid"]))
 
 
-def is_trace(name: str, target: Path) -> bool:
+def is_leftover(name: str, target: Path) -> bool:
     """Return True if a name is one that a killed writer of a target may leave: a temporary folder or a claim."""
     return writer_of(name, target) is not None or name == f"{stem(target)}claim"
 

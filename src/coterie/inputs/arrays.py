@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from coterie._sklearn import safe_indexing, validate_data
 from coterie.data.imputation import ImputedSource
 from coterie.data.memory import as_source
-from coterie.data.names import refuse_repeated
+from coterie.data.names import require_unique_names
 from coterie.data.source import FeatureSource
 from coterie.data.validity import check_structure
 from coterie.inputs.frames import KINDS, is_frame, require_numeric_columns
@@ -137,7 +137,7 @@ def require_numeric(X: Any) -> None:
         )
     if not isinstance(X, np.ndarray) and is_frame(X):
         if all(isinstance(name, str) for name in X.columns):  # as in scikit-learn, feature names must be strings
-            refuse_repeated(list(X.columns), of="X: ")
+            require_unique_names(list(X.columns), of="X: ")
         require_numeric_columns(X)
     else:
         kind = KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))

@@ -1,6 +1,6 @@
 """Opening of the data that users pass to ``fit``, ``predict``, ``group_confidence`` or ``report``.
 
-The function :func:`unwrapped` opens containers of features: paths, data sets, stores, AnnData objects, Dask arrays and lazy
+The function :func:`unwrap` opens containers of features: paths, data sets, stores, AnnData objects, Dask arrays and lazy
 frames. It returns an array, a sparse matrix, a data frame or a source. The function :func:`open_input` checks it together
 with labels, weights and covariates, and returns an :class:`Input`, which all other packages use.
 """
@@ -27,7 +27,7 @@ from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.frames import is_lazy
 from coterie.inputs.naming import named
-from coterie.inputs.placement import on_cluster, placed, supports_cluster
+from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
 
@@ -55,7 +55,7 @@ class Unwrapped(NamedTuple):
         return None if self.origin is None else self.origin.covariates
 
 
-def unwrapped(
+def unwrap(
     X: FeaturesLike, y: TargetsLike = None, *, reader: BaseEstimator | str | None = None, client: ClientLike = None
 ) -> Unwrapped:
     """Open a container; return anything else unchanged.
@@ -103,7 +103,7 @@ def unwrapped(
 
 def source_of(X: FeaturesLike) -> FeatureSource:
     """Return a source over the data that were passed to a function (not an estimator)."""
-    return plain_source(unwrapped(X).X)
+    return plain_source(unwrap(X).X)
 
 
 def opened(X: FeaturesLike, y: TargetsLike = None, *, cluster: bool = False) -> tuple[Any, Any]:
@@ -111,14 +111,14 @@ def opened(X: FeaturesLike, y: TargetsLike = None, *, cluster: bool = False) -> 
     on_workers = on_cluster(X) if cluster else None
     if on_workers is not None:
         return on_workers[0], on_workers[1] if y is None else y
-    found = unwrapped(X, y)
+    found = unwrap(X, y)
     return found.X, found.y
 
 
 def _on_workers(X: Any, y: Any, reader: BaseEstimator | str, client: ClientLike) -> tuple[Any, Any]:
     """Move features to the workers of a cluster, if there is a client and the reader supports it."""
     able = isinstance(reader, str) or supports_cluster(reader)
-    X, y = placed(X, y, client, reader=reader, able=able)
+    X, y = move_to_cluster(X, y, client, reader=reader, able=able)
     found = on_cluster(X) if isinstance(reader, str) or supports_cluster(reader, X) else None
     return (X, y) if found is None else (found[0], found[1] if y is None else y)
 
@@ -238,7 +238,7 @@ def open_input(
     client : distributed.Client, optional
         Client of a Dask cluster whose workers hold the features.
     """
-    found = unwrapped(X, y, reader=reader, client=client)
+    found = unwrap(X, y, reader=reader, client=client)
     if adjusts and covariates is None:
         covariates = found.covariates
     reading = read_source(reader, found.X)

@@ -76,7 +76,7 @@ def in_one_process(source: FeatureSource, reader: str) -> FeatureSource:
     return source
 
 
-def placed(X: Any, y: Any, client: Client | None, *, reader: Any, able: bool = True) -> tuple[Any, Any]:
+def move_to_cluster(X: Any, y: Any, client: Client | None, *, reader: Any, able: bool = True) -> tuple[Any, Any]:
     """Move features to the cluster of a client and return them with the labels.
 
     Without a client, return both unchanged. An active client is used later.

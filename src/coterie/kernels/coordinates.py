@@ -5,10 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from coterie._numba import kernel
-from coterie.kernels.text import HARD, INFINITE, NUMBER, after_blanks, is_blank, is_digit, line_end, read_index, read_number
+from coterie.kernels.text import (
+    INFINITE,
+    NUMBER,
+    UNDECIDED,
+    after_blanks,
+    is_blank,
+    is_digit,
+    line_end,
+    read_index,
+    read_number,
+)
 
 # Results of the kernel for a chunk (entries of its ``state``).
-N_ENTRIES, N_LINES, ERROR, PLACE, N_HARD = range(5)
+N_ENTRIES, N_LINES, ERROR, POSITION, N_UNDECIDED = range(5)
 STATE_SIZE = 5
 
 # Errors.
@@ -24,7 +34,7 @@ def parse_entries(text, start, stop, shape, rows, columns, values, hard_entries,
     ``rows`` is empty for lines with values only, ``values`` for lines without values. Indices become 0-based and are
     checked against ``shape``. Stops at the first error.
     """
-    n_entries, n_lines, n_hard = _ZERO, _ZERO, _ZERO
+    n_entries, n_lines, n_undecided = _ZERO, _ZERO, _ZERO
     has_indices, has_values = len(rows) > 0, len(values) > 0
     error, position, stop = NO_ERROR, np.uint64(start), np.uint64(stop)
     while position < stop:
@@ -57,9 +67,9 @@ def parse_entries(text, start, stop, shape, rows, columns, values, hard_entries,
         if has_values:
             position = token = after_blanks(text, position)
             value, position, status = read_number(text, position)
-            if status == HARD:
-                hard_entries[n_hard], hard_positions[n_hard] = n_entries, token
-                n_hard += _ONE
+            if status == UNDECIDED:
+                hard_entries[n_undecided], hard_positions[n_undecided] = n_entries, token
+                n_undecided += _ONE
             elif status != NUMBER:
                 error = NOT_FINITE if status == INFINITE else BAD_VALUE
                 break
@@ -75,4 +85,5 @@ def parse_entries(text, start, stop, shape, rows, columns, values, hard_entries,
         n_entries += _ONE
     if error != NO_ERROR:
         position = token
-    state[N_ENTRIES], state[N_LINES], state[ERROR], state[PLACE], state[N_HARD] = n_entries, n_lines, error, position, n_hard
+    state[N_ENTRIES], state[N_LINES], state[N_UNDECIDED] = n_entries, n_lines, n_undecided
+    state[ERROR], state[POSITION] = error, position

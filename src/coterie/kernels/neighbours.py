@@ -228,7 +228,7 @@ def recompute_weights(columns, sample, samples, codes, slack, k, own, certain, p
 
 
 @kernel()
-def count_right(
+def count_correct(
     queries, others, slack, fine_slack, codes, test, train, order, columns, n_classes, k, exact, uncertain, buffer
 ):
     """Return the number of test samples whose neighbours vote for their class. Undecided samples are set in ``uncertain``.
@@ -278,7 +278,7 @@ def count_right(
 
 
 @kernel()
-def count_right_again(queries, others, codes, other_codes, n_classes, k, uncertain):
+def count_correct_exactly(queries, others, codes, other_codes, n_classes, k, uncertain):
     """Return the number of correct votes among the ``uncertain`` samples, computed as in scikit-learn.
 
     Squared distances are ``max(0, |x_i|^2 - 2 x_i.x_j + |x_j|^2)`` in this order, with products in double precision in
@@ -313,6 +313,6 @@ def count_right_again(queries, others, codes, other_codes, n_classes, k, uncerta
     return n_correct
 
 
-def room_for(n_train: int) -> int:
-    """Return the size of the buffer of :func:`count_right`."""
+def buffer_size(n_train: int) -> int:
+    """Return the size of the buffer of :func:`count_correct`."""
     return _CHUNK_QUERIES * n_train

@@ -18,7 +18,7 @@ import numpy as np
 from coterie._numba import kernel
 
 # Results of a kernel for a chunk (entries of its ``state``).
-N_ROWS, N_ENTRIES, N_LINES, ERROR, PLACE, LOWEST, HIGHEST, N_HARD, N_QUERIES = range(9)
+N_ROWS, N_ENTRIES, N_LINES, ERROR, POSITION, LOWEST, HIGHEST, N_UNDECIDED, N_QUERIES = range(9)
 STATE_SIZE = 9
 
 # Errors.
@@ -26,7 +26,7 @@ NO_ERROR, NO_LABEL, BAD_LABEL, MANY_LABELS, BAD_INDEX, NO_COLON, BAD_VALUE, NOT_
 UNSORTED, REPEATED, TOO_LARGE, BAD_QUERY, NEGATIVE = range(8, 13)
 
 # Status after reading a number.
-NUMBER, HARD, NO_NUMBER, INFINITE = range(4)
+NUMBER, UNDECIDED, NO_NUMBER, INFINITE = range(4)
 
 _MAX_DIGITS = 18
 _TENS = 10.0 ** np.arange(23)
@@ -146,7 +146,7 @@ def read_number(text, position):
             return 0.0, position, NO_NUMBER
         exponent += -power if minus else power
     if n_digits > _MAX_DIGITS:
-        return 0.0, position, HARD
+        return 0.0, position, UNDECIDED
     if mantissa == 0:
         return (-0.0 if negative else 0.0), position, NUMBER
     value, certain = np.float64(mantissa), True
@@ -156,7 +156,7 @@ def read_number(text, position):
         value *= _TENS[np.uint64(exponent)]
     else:
         value, certain = nearest_float(mantissa, exponent)
-    return (-value if negative else value), position, NUMBER if certain else HARD
+    return (-value if negative else value), position, NUMBER if certain else UNDECIDED
 
 
 @kernel()
@@ -216,7 +216,7 @@ def parse_lines(text, start, stop, limit, labels, ends, columns, values, hard_en
     up to its end, and the entries. Hard numbers are recorded as (entry, position), where the label of row ``i`` is entry
     ``-1 - i``. Stops at the first error.
     """
-    n_rows, n_entries, n_lines, n_hard, n_queries = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
+    n_rows, n_entries, n_lines, n_undecided, n_queries = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
     lowest, highest = np.int64(1) << 62, np.int64(-1)
     error, position, stop = NO_ERROR, np.uint64(start), np.uint64(stop)
     while position < stop:
@@ -229,9 +229,9 @@ def parse_lines(text, start, stop, limit, labels, ends, columns, values, hard_en
             continue
         token = position
         value, position, status = read_number(text, position)
-        if status == HARD:
-            hard_entries[n_hard], hard_positions[n_hard] = -1 - np.int64(n_rows), token
-            n_hard += _ONE
+        if status == UNDECIDED:
+            hard_entries[n_undecided], hard_positions[n_undecided] = -1 - np.int64(n_rows), token
+            n_undecided += _ONE
         if status == INFINITE:
             error, position = NOT_FINITE, token
             break
@@ -265,9 +265,9 @@ def parse_lines(text, start, stop, limit, labels, ends, columns, values, hard_en
             number = position
             value, position, status = read_number(text, position)
             if status != NUMBER or not ends_token(text[position]):
-                if status == HARD and ends_token(text[position]):
-                    hard_entries[n_hard], hard_positions[n_hard] = n_entries, number
-                    n_hard += _ONE
+                if status == UNDECIDED and ends_token(text[position]):
+                    hard_entries[n_undecided], hard_positions[n_undecided] = n_entries, number
+                    n_undecided += _ONE
                 else:
                     error, token = (NOT_FINITE if status == INFINITE else BAD_VALUE), number
                     break
@@ -289,5 +289,6 @@ def parse_lines(text, start, stop, limit, labels, ends, columns, values, hard_en
         highest = max(highest, previous)
         ends[n_rows] = n_entries
         n_rows += _ONE
-    state[N_ROWS], state[N_ENTRIES], state[N_LINES], state[ERROR], state[PLACE] = n_rows, n_entries, n_lines, error, position
-    state[LOWEST], state[HIGHEST], state[N_HARD], state[N_QUERIES] = lowest, highest, n_hard, n_queries
+    state[N_ROWS], state[N_ENTRIES], state[N_LINES] = n_rows, n_entries, n_lines
+    state[ERROR], state[POSITION] = error, position
+    state[LOWEST], state[HIGHEST], state[N_UNDECIDED], state[N_QUERIES] = lowest, highest, n_undecided, n_queries

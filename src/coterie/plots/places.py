@@ -12,7 +12,7 @@ from coterie._parameters import OneOf, check
 from coterie.data.source import FeatureSource
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
-from coterie.inputs.opening import unwrapped
+from coterie.inputs.opening import unwrap
 from coterie.inputs.types import FeaturesLike
 from coterie.marginal import Association
 from coterie.plots.canvas import (
@@ -261,7 +261,7 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
     if data is None:
         table, rows = known, range(len(feature))
     else:
-        found = unwrapped(data)
+        found = unwrap(data)
         own = found.X.annotations if isinstance(found.X, FeatureSource) else None
         table = getattr(found.origin, "feature_info", None) or own or found.X
         rows = feature.tolist()

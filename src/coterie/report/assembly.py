@@ -16,7 +16,7 @@ from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.groups.columns import Content, Record
 from coterie.inputs.naming import named
-from coterie.inputs.opening import source_of, unwrapped
+from coterie.inputs.opening import source_of, unwrap
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
 from coterie.report.details import describe
 from coterie.report.judgement import held_out_of, task_of
@@ -63,7 +63,7 @@ def open_data(
     ``reader`` is the name of the reading function, if it can work on the cluster of a client.
     """
     label = _name_of(y) if label is None else label
-    found = unwrapped(X, y, reader=reader, client=client)
+    found = unwrap(X, y, reader=reader, client=client)
     origin = found.origin
     about: Record = {"path": name if name is not None else "the data" if origin is None else str(origin.path)}
     if origin is not None:

@@ -32,7 +32,7 @@ class Column:
     n_samples: int = 0
     n_missing: int = 0
     counts: dict[str, int] = field(default_factory=dict)  # number of values of each kind
-    odd: tuple[int, str] | None = None  # sample and text of the first value that is neither a number nor missing
+    first_non_number: tuple[int, str] | None = None  # sample and text of the first value that is neither a number nor missing
     lowest: float | None = None
     highest: float | None = None
     values: set[Any] = field(default_factory=set)  # distinct values, at most 1001, if requested
@@ -70,8 +70,8 @@ class Column:
         for kind, count, where in _count_kinds(array):
             if count:
                 self.counts[kind] = self.counts.get(kind, 0) + count
-            if count and kind != NUMBERS and (self.odd is None or first + where < self.odd[0]):
-                self.odd = first + where, str(array[where].as_py())
+            if count and kind != NUMBERS and (self.first_non_number is None or first + where < self.first_non_number[0]):
+                self.first_non_number = first + where, str(array[where].as_py())
         if values:
             self._update_values(array)
 
@@ -96,9 +96,9 @@ class Column:
 
     def description(self, n_header_lines: int | None = None) -> str:
         """Return the name of the column and the reason why it is not numeric."""
-        if self.odd is None or not self.counts:
+        if self.first_non_number is None or not self.counts:
             return f"{self.name!r} ({self.kind})"
-        sample, example = self.odd
+        sample, example = self.first_non_number
         shown = repr(example if len(example) <= 30 else f"{example[:29]}…")
         if len(self.counts) == 1:
             return f"{self.name!r} ({self.kind}, such as {shown})"

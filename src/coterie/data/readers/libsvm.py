@@ -171,7 +171,7 @@ class _Chunk:
     """Result of parsing some lines."""
 
     def __init__(self, state: np.ndarray, labels: np.ndarray, block: RowBlock) -> None:
-        self.n_lines, self.error, self.place = (int(state[i]) for i in (kernels.N_LINES, kernels.ERROR, kernels.PLACE))
+        self.n_lines, self.error, self.place = (int(state[i]) for i in (kernels.N_LINES, kernels.ERROR, kernels.POSITION))
         self.lowest, self.highest, self.n_queries = (
             int(state[i]) for i in (kernels.LOWEST, kernels.HIGHEST, kernels.N_QUERIES)
         )
@@ -227,7 +227,7 @@ class _Buffers:
             text, start, stop, limit, self.labels, self.ends, self.columns, self.values, self.hard[0], self.hard[1], state
         )
         n_rows, n_entries = int(state[kernels.N_ROWS]), int(state[kernels.N_ENTRIES])
-        if state[kernels.N_HARD] and not state[kernels.ERROR]:
+        if state[kernels.N_UNDECIDED] and not state[kernels.ERROR]:
             parse_uncertain_numbers(kernels, text, (start, stop), self.hard, self.values, self.labels, state)
         block = RowBlock(self.ends[:n_rows].copy(), self.columns[:n_entries].copy(), self.values[:n_entries].copy())
         return _Chunk(state, self.labels[:n_rows].copy(), block)
@@ -239,10 +239,10 @@ def parse_uncertain_numbers(
 ) -> None:  # fmt: skip
     """Parse the numbers that a kernel could not convert with certainty. Their syntax has been checked."""
     start, stop = span
-    for entry, place in hard[:, : int(state[kernels.N_HARD])].T.tolist():
+    for entry, place in hard[:, : int(state[kernels.N_UNDECIDED])].T.tolist():
         value = float(number_at(text, place, stop))
         if not np.isfinite(value):
-            state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
+            state[kernels.ERROR], state[kernels.POSITION] = kernels.NOT_FINITE, place
             state[kernels.N_LINES] = np.count_nonzero(text[start:place] == ord("\n"))
             return
         if entry < 0:

@@ -159,7 +159,7 @@ class MatrixMarketReader(Reader):
         )
 
     def _error(self, text: np.ndarray, state: np.ndarray, n_lines: int, header: _Header) -> DataFileError:
-        content, place = text.tobytes(), int(state[kernels.PLACE])
+        content, place = text.tobytes(), int(state[kernels.POSITION])
         column = place - (content.rfind(b"\n", 0, place) + 1) + 1
         message = _MESSAGES[int(state[kernels.ERROR])].format(token=shown_token(content, place), shape=header.shape)
         return DataFileError(message, self.path, line=n_lines + int(state[kernels.N_LINES]) + 1, column=column)

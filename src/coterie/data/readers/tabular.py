@@ -16,7 +16,7 @@ import numpy as np
 
 from coterie.bounds import MIN_CHECKED_BYTES, require_memory
 from coterie.data.errors import DataFileError, error_summary, missing_extra
-from coterie.data.names import PackedStrings, refuse_repeated
+from coterie.data.names import PackedStrings, require_unique_names
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
 from coterie.data.readers.columns import Column, column_positions, describe_problems, listed, suggest_names
 from coterie.data.readers.formats import FORMATS, is_number
@@ -103,7 +103,7 @@ class TabularReader(Reader):
         if self._column_names is not None:
             names = [self._column_names[j] for j in self._features]
             try:
-                refuse_repeated(names, self._features)
+                require_unique_names(names, self._features)
             except ValueError as error:
                 raise DataFileError(str(error), self.path) from error
             self.feature_names = PackedStrings.pack(names)

@@ -16,7 +16,7 @@ from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels, read_targets
 from coterie.inputs.types import FoldsLike
-from coterie.kernels.neighbours import count_right, count_right_again, gather_factors, room_for, squared_norms
+from coterie.kernels.neighbours import buffer_size, count_correct, count_correct_exactly, gather_factors, squared_norms
 from coterie.probing.criteria.base import Criterion, CrossValidatedScore, mean_over_folds
 
 # Products of integer vectors with squared norms up to this value have no rounding errors in single precision.
@@ -237,12 +237,12 @@ class NeighbourAccuracy:
         assert self.folds is not None
         (train, test), codes, n_classes, k = self.folds[part.fold], self.codes, self.n_classes, self.k
         unsure = np.zeros(len(test), dtype=np.bool_)
-        n_correct = count_right(
+        n_correct = count_correct(
             *factors, *slack, codes, test, part.placed, part.turn, table, n_classes, k, exact, unsure, room
         )
         if unsure.any():
             raw = np.ascontiguousarray(table.T)
-            n_correct += count_right_again(raw[test], raw[train], codes[test], codes[train], n_classes, k, unsure)
+            n_correct += count_correct_exactly(raw[test], raw[train], codes[test], codes[train], n_classes, k, unsure)
         return int(n_correct)
 
     def _table(self, features: np.ndarray) -> np.ndarray:
@@ -260,7 +260,7 @@ class NeighbourAccuracy:
     def _arrays(self, batch: _Batch, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return buffers for the two factors and the kernel. They are reused, because allocation is slow."""
         n_samples, n_rows = len(batch.samples), batch.n_rows
-        ends = np.cumsum([n_samples * width, n_rows * width, room_for(len(self.codes))])
+        ends = np.cumsum([n_samples * width, n_rows * width, buffer_size(len(self.codes))])
         if len(getattr(self._local, "room", ())) < ends[-1]:
             self._local.room = np.empty(ends[-1], dtype=np.float32)
         queries, others, room = np.split(self._local.room[: ends[-1]], ends[:-1])
