@@ -165,7 +165,7 @@ def test_genotypes_are_saved_with_their_places(table, tmp_path):
 
 
 def test_folders_that_are_no_result_are_refused(found, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no result folder"):
+    with pytest.raises(FileNotFoundError, match="not a result folder"):
         coterie.load(tmp_path)
     found.save(tmp_path / "out")
     with pytest.raises(FileExistsError, match="out exists"):
