@@ -305,7 +305,7 @@ def test_errors_name_options_and_not_parameters(shell, svm, words, message):
         (["data.svm", "--max-features-to-select", "9"], "--max-features-to-select only applies to validation"),
         (["data.svm", "--class-weight", "{1: 2"], "is not valid JSON"),
         (["data.svm", "--correlation", "kendall"], "must be one of 'pearson', 'spearman', 'su', None"),
-        (["data.svm", "--fixed-features", "gene7"], "names, but X has none"),
+        (["data.svm", "--fixed-features", "gene7"], "names, but X has no feature names"),
         (["data.svm", "--fixed-features", "@nothing.txt"], "nothing.txt"),
         (["data.svm", "--format", "xml"], "must be one of"),
         (["data.svm", "--read", "x"], "must have the form name=value"),

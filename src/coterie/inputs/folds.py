@@ -30,7 +30,9 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     """
     cv = cv.item() if isinstance(cv, np.generic) else cv  # shown without the NumPy type in messages
     if classifier and y.dtype.kind != "f":
-        y = np.unique(y.astype(str), return_inverse=True)[1]  # class codes, for labels of any type
+        # Class codes, for labels of any type. ``astype(str)`` does not accept labels that are tuples.
+        texts = np.array([str(label) for label in y]) if y.dtype.kind == "O" else y.astype(str)
+        y = np.unique(texts, return_inverse=True)[1]
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
     if whole and int(cv) > len(y):
         raise ValueError(f"cv={cv} is larger than the number of samples ({len(y)}).")

@@ -42,7 +42,12 @@ def _require_labels(y: Any) -> None:
     """Raise ``ValueError`` with number and place of missing labels (None or NaN), if there are any."""
     if isinstance(y, np.ma.MaskedArray) and y.mask.any():
         raise ValueError(f"y contains {int(y.mask.sum())} masked (missing) label(s). Drop these samples.")
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:  # NumPy's message is about the shape of an array
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError("y must be one-dimensional, but its entries are sequences of different lengths.") from error
     if labels.ndim != 1 or labels.dtype.kind not in "fO":
         return
     missing = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else np.isnan(labels))
