@@ -47,7 +47,7 @@ def test_wrong_data():
     for bad, labels, words in (
         (X, None, "requires y"),
         (X, y[:-1], "inconsistent numbers of samples"),
-        (X, np.zeros(20), "one class only"),
+        (X, np.zeros(20), "only one class"),
         (X, X[:, 0], "'fisher' requires classes, but the labels are numbers"),
         (np.where(X > 2, np.nan, X), y, "NaN"),
     ):

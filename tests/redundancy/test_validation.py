@@ -161,7 +161,7 @@ def test_user_scores_get_training_samples_only(blocks):
         ({"score_func": "variance"}, None, "n_candidates='cv' requires y to be passed, but the target y is None"),
         ({"cv": 1}, "y", "cv=1 must be a number of folds"),
         ({"cv": "five"}, "y", "cv='five'"),
-        ({"cv": 200}, "y", r"cv=200 is larger than the number of samples \(150\)"),
+        ({"cv": 200}, "y", r"cv=200 exceeds the number of samples \(150\)"),
         ({"scoring": "auc"}, "y", "Did you mean 'roc_auc'"),
         ({"scoring": ["accuracy"]}, "y", "must be a single score"),
         ({"estimator": "svm"}, "y", "estimator='svm' must be an estimator or None"),

@@ -35,7 +35,7 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
         y = np.unique(texts, return_inverse=True)[1]
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
     if whole and int(cv) > len(y):
-        raise ValueError(f"cv={cv} is larger than the number of samples ({len(y)}).")
+        raise ValueError(f"cv={cv} exceeds the number of samples ({len(y)}). Use fewer folds.")
     try:
         if isinstance(cv, (str, bytes)):  # strings have a method "split", so check_cv would accept them
             raise TypeError(cv)
@@ -61,9 +61,9 @@ def _checked_fold(fold: Any, number: int, n_samples: int) -> Fold:
         raise ValueError(f"Fold {number} of cv is not a pair of training and test samples.") from error
     for name, part in (("train", train), ("test", test)):
         if part.ndim != 1 or not len(part):
-            raise ValueError(f"Fold {number} of cv has no samples to {name} on.")
+            raise ValueError(f"Fold {number} of cv has no {name} samples.")
         if part.dtype == np.bool_ and len(part) == n_samples:
             continue
         if part.dtype.kind not in "iu" or part.min() < -n_samples or part.max() >= n_samples:
-            raise ValueError(f"Fold {number} of cv has {name} samples that are not indices of the {n_samples} samples.")
+            raise ValueError(f"Fold {number} of cv has {name} indices outside the range of the {n_samples} samples.")
     return train, test
