@@ -71,8 +71,8 @@ def test_json_resume_and_overwrite(shell, table, inline):
     assert len(first["rows"]) == 4
     assert shell.json(*command)["rows"] == first["rows"]  # the times, too: nothing was done again
     refusal = shell.error(*command, "--cv", "3")
-    assert "other folds" in refusal
-    assert refusal.endswith("start anew with --overwrite.")
+    assert "different folds" in refusal
+    assert refusal.endswith("replace it with --overwrite.")
     other = shell.json(*command, "--cv", "3", "--overwrite")
     assert len(other["rows"]) == 6
     assert "Unknown method" in shell.error(*command, "-M", "gdn", "--overwrite")
@@ -122,7 +122,7 @@ def test_parameters_of_methods(shell, table, inline):
         (["--classifier", "svm"], "must be one of linear_svm, knn"),
         (["--cv", "1"], "--cv 1 must be"),
         (["-o", "genes.csv"], "is a file"),
-        (["-o", "a/b"], "no folder a"),
+        (["-o", "a/b"], "Folder a does not exist"),
     ],
 )
 def test_errors(shell, table, words, message):

@@ -149,7 +149,7 @@ def test_fast_says_what_it_is(shell, svm):
     content = read_result(shell.folder / "data-groups")
     assert content["held_out"] is None
     assert content["confidence"] is None
-    assert "figures of the training data alone" in (shell.folder / "data-groups" / "report.html").read_text()
+    assert "All figures are from the training data" in (shell.folder / "data-groups" / "report.html").read_text()
 
 
 def test_the_report_has_the_image_and_the_command(shell, svm):
@@ -162,7 +162,9 @@ def test_the_report_has_the_image_and_the_command(shell, svm):
     assert content["versions"]["coterie"] == content["written_by"].split()[1]
     assert len(content["data"]["fingerprint"]) == 16
     error = shell.error("discover", *options, "--image-shape", f"2,{n_features}")
-    assert error == f"coterie: An image of 2 x {n_features} has {2 * n_features} pixels, but X has {n_features} features."
+    assert error.startswith(
+        f"coterie: An image of 2 x {n_features} has {2 * n_features} pixels, but X has {n_features} features."
+    )
     assert "rows and columns separated by a comma" in shell.error("discover", *options, "--image-shape", "8")
 
 

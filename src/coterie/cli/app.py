@@ -120,7 +120,7 @@ def report(error: BaseException, options: Container[str] = ()) -> int:
 
 def _parameters(error: BaseException, text: str) -> Sequence[str]:
     """Return the parameters in an error message: those that the error names, or the one that the message begins with."""
-    first = re.match(r"(\w+)(?==| must | has | names )", text)
+    first = re.match(r"(\w+)(?==| must | has | contains )", text)
     return getattr(error, "parameters", None) or ([] if first is None else [first[1]])
 
 

@@ -318,8 +318,8 @@ def check_image(shape: ArrayLike, order: str, n_features: int) -> tuple[int, int
     rows, columns = int(sizes[0]), int(sizes[1])
     if rows * columns != n_features:
         raise ValueError(
-            f"An image of {rows} x {columns} has {rows * columns} pixels, but X has {n_features} features. Pass image_shape "
-            "with rows x columns equal to the number of features."
+            f"An image of {rows} x {columns} has {rows * columns} pixels, but X has {n_features} features. The product of "
+            "rows and columns must be the number of features."
         )
     return rows, columns
 
