@@ -82,7 +82,7 @@ def profiled(X: Any, y: Any) -> Any:
 RUNS = {phase: (phase, fitted) for phase in PHASES} | {
     "validation": ("the features with the best scores for", validated),
     "confidence": ("the features with the best scores for", confident),
-    "filter": ("numbers of each feature", scored),
+    "filter": ("values per feature", scored),
     "pool of GRM": ("the columns", refined),
     "probes": ("values of subsets", probed),
     "pairs of the profile": ("pairs of features", profiled),

@@ -120,7 +120,7 @@ def test_bad_input(rng):
     X, y = rng.random((20, 5)), np.arange(20) % 2
     with pytest.raises(ValueError, match="class_statistics requires y to be passed"):
         class_statistics(X)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         class_statistics(X, np.zeros(20))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         class_statistics(X, y[:-1])

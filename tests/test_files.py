@@ -124,7 +124,7 @@ def test_overwriting_must_be_allowed(tmp_path):
         pass
     with pytest.raises(FileExistsError, match="is a file"), new_folder(tmp_path / "a", overwrite=True):
         pass
-    with pytest.raises(FileNotFoundError, match="There is no folder"), new_folder(tmp_path / "x" / "y"):
+    with pytest.raises(FileNotFoundError, match=r"x does not exist\. Create it"), new_folder(tmp_path / "x" / "y"):
         pass
     assert names(tmp_path) == ["a", "f"]
 
@@ -138,7 +138,7 @@ def test_files_created_in_the_meantime_are_not_overwritten(tmp_path):
     with pytest.raises(FileExistsError, match="overwrite=True"), new_file(tmp_path / "a", overwrite=False) as partial:
         overtake(partial, tmp_path / "a")
     (tmp_path / "f").mkdir()
-    with pytest.raises(FileExistsError, match=r"contains a file .*\(early\)"), new_folder(tmp_path / "f", overwrite=True):
+    with pytest.raises(FileExistsError, match=r"contains files .*\(early\)"), new_folder(tmp_path / "f", overwrite=True):
         (tmp_path / "f" / "early").touch()  # by hand
     assert names(tmp_path) == ["a", "f"]
     assert names(tmp_path / "f") == ["early"]
@@ -149,7 +149,7 @@ def test_files_of_other_programs_are_not_replaced(tmp_path):
     write_folder(tmp_path / "f")
     (tmp_path / "f" / "thesis.tex").touch()
     with (
-        pytest.raises(FileExistsError, match=r"not part of a result of Coterie \(thesis.tex\)"),
+        pytest.raises(FileExistsError, match=r"not part of a Coterie result \(thesis.tex\)"),
         new_folder(tmp_path / "f", overwrite=True, files_of=lambda folder: ["new"]),
     ):
         pytest.fail("refused before the work")
@@ -167,7 +167,7 @@ def test_links_are_kept_and_their_targets_replaced(tmp_path):
     assert names(tmp_path / "there" / "f") == ["new"]
     assert names(tmp_path / "there") == names(tmp_path)[:2] == ["a", "f"]
     (tmp_path / "lost").symlink_to(tmp_path / "gone" / "a")
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*gone to write a to"):
+    with pytest.raises(FileNotFoundError, match=r"Folder .*gone does not exist. Create it before writing a"):
         write_file(tmp_path / "lost")
 
 
@@ -298,7 +298,7 @@ def test_a_file_that_is_not_a_claim_is_kept(tmp_path):
 
 
 def test_files_are_claimed_only_where_they_can_be_written(tmp_path):
-    for path, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "a", "There is no folder")):
+    for path, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "a", "does not exist. Create it before writing")):
         with pytest.raises(OSError, match=words), claimed_files(None, path):
             pass
     with claimed_files(tmp_path / "a"):

@@ -46,23 +46,23 @@ def test_a_class_of_one_sample(name):
             model.fit(fit.X, y)
     said = [str(w.message) for w in caught if issubclass(w.category, LoneClassWarning)]
     assert said
-    assert "class 'odd' has one sample. It is used like any other class" in said[0]
+    assert "Class 'odd' has one sample. It is used like any other class" in said[0]
     assert len(model.support_features_)
 
 
 def test_how_many_there_are():
-    with pytest.warns(LoneClassWarning, match=r"class 5 and 1 other class\(es\) have one sample"):
+    with pytest.warns(LoneClassWarning, match=r"Class 5 and 1 other class\(es\) have one sample"):
         fisher_score(np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 5, 6])
 
 
 def test_weights_count():
     y = np.array(["a", "a", "b"])
-    with pytest.warns(LoneClassWarning, match="class 'b' has one sample"):
+    with pytest.warns(LoneClassWarning, match="Class 'b' has one sample"):
         read_labels(y, np.ones(3))
-    with pytest.warns(LoneClassWarning, match="class 'a' has one sample"):
+    with pytest.warns(LoneClassWarning, match="Class 'a' has one sample"):
         read_labels(np.array(["a", "a", "b", "b"]), np.array([0.0, 1.0, 1.0, 1.0]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_labels(y, np.array([1.0, 1.0, 2.0]))  # a sample of weight 2 counts as two
-    with pytest.raises(ValueError, match="class 'a' has 0 samples of positive weight"):
+    with pytest.raises(ValueError, match="Class 'a' has no samples of positive weight"):
         read_labels(y, np.array([0.0, 0.0, 1.0]))

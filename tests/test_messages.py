@@ -57,9 +57,9 @@ def test_messages_are_plain_text():
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
-        (np.ones(20), {}, r"one class only \(1\.0\)"),
-        (np.ones(20, dtype=int), {}, r"one class only \(1\)"),
-        (np.array(["a"] * 20), {}, r"one class only \('a'\)"),
+        (np.ones(20), {}, r"only one class \(1\.0\)"),
+        (np.ones(20, dtype=int), {}, r"only one class \(1\)"),
+        (np.array(["a"] * 20), {}, r"only one class \('a'\)"),
         (np.arange(20) % 2, {"class_weight": {0: -1.0, 1: 2.0}}, r"got \{0: -1\.0, 1: 2\.0\}"),
         (np.arange(20) % 2, {"n_features_to_select": np.int64(0)}, "n_features_to_select=0 must be"),
         (np.arange(20) % 2, {"C": np.float64(-1)}, "C=-1.0 must be"),

@@ -87,7 +87,7 @@ def test_names_at_fit_and_in_sources(frame, make):
     ("names", "message"),
     [
         (["a", "b"], "feature_names has 2 names, but X has 10 features"),
-        (["a"] * 10, "feature_names: columns 0 and 1 are both named 'a'"),
+        (["a"] * 10, "feature_names: columns 0 and 1 have the same name 'a'"),
         (list(range(10)), "feature_names must be strings, but 0 is of type int"),
         ("abcdefghij", r"feature_names must be a list with one name per feature \(10 features\)"),
     ],
@@ -148,7 +148,7 @@ def test_a_column_that_is_missing_twice_or_wrong(frame):
     read = [f"c{j}" for j in model.prediction_features_]
     with pytest.raises(ValueError, match=rf"X lacks 2 of the 3 features that GroupDiscoveryClassifier reads: '{read[0]}'"):
         model.predict(X[[read[2]]])
-    with pytest.raises(ValueError, match=f"both named '{read[0]}', which GroupDiscoveryClassifier reads"):
+    with pytest.raises(ValueError, match=f"the same name '{read[0]}', which GroupDiscoveryClassifier reads"):
         model.predict(X[[read[0], *X.columns]])
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(X.assign(**{read[1]: np.nan}))

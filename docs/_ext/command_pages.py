@@ -27,7 +27,7 @@ def page() -> str:
     lines = [
         "# All options of the command line",
         "",
-        "Generated from the parser; `coterie COMMAND --help` prints the same. [Command line](../command-line.md)",
+        "Generated from the parser; `coterie COMMAND --help-all` prints the same. [Command line](../command-line.md)",
         "describes the commands and the files that they write.",
         "",
     ]
@@ -45,7 +45,9 @@ def _command(name: str, command: Any) -> list[str]:
         if record is None or getattr(parameter, "hidden", False):
             continue
         usual = "Arguments" if parameter.param_type_name == "argument" else "Options"
-        row = f"| `{record[0].strip()}` | {_safe(' '.join(record[1].split()))} |"
+        names = record[0].strip().replace("|", r"\|")  # a pipe would end the cell
+        text = " ".join(record[1].split()).replace(r"\[", "[")  # defaults are escaped for rich
+        row = f"| `{names}` | {_safe(text)} |"
         panels.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(row)
     for panel, rows in panels.items():
         lines += [f"| {panel} | |", "|---|---|", *rows, ""]

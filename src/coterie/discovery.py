@@ -26,7 +26,7 @@ from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
-from coterie.report.judgement import HeldOut, score_name
+from coterie.report.judgement import HeldOut, score_name, score_warning
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
 
@@ -421,12 +421,8 @@ def _warnings_about_score(model: GroupDiscovery) -> list[str]:
     baseline = baseline_of(model)
     constant = float(model.constant_scores_.mean())
     held_out = HeldOut(score_name(model), model.nested_scores_.tolist(), constant, float("nan"), baseline)
-    if held_out.predicts:
-        return []
-    clearly = "clearly " if held_out.mean > constant else ""
-    reference = "a constant prediction" if baseline == "constant" else "the covariates alone"
-    score = f"{held_out.score} {held_out.mean:.3g} ± {held_out.error:.2g}"
-    return [f"Held-out {score} is not {clearly}better than {reference} ({constant:.3g})."]
+    warning = score_warning(held_out.to_dict())
+    return [warning] if warning else []
 
 
 def _call(**given: object) -> str:

@@ -225,11 +225,15 @@ def feature_positions(features: Any, n_features: int, names: Sequence[str] | Non
     """Return the indices of features given as indices, names or a boolean mask."""
     if features is None:
         return np.empty(0, dtype=np.int64)
-    chosen = np.atleast_1d(np.asarray(features))
+    flat = f"{parameter} must be a flat list of feature indices or names, or a boolean mask."
+    try:
+        chosen = np.atleast_1d(np.asarray(features))
+    except ValueError as error:  # nested lists of different lengths
+        raise ValueError(flat) from error
     if chosen.size == 0:
         return np.empty(0, dtype=np.int64)
     if chosen.ndim != 1:
-        raise ValueError(f"{parameter} must be a list of feature indices or names, or a boolean mask.")
+        raise ValueError(flat)
     if chosen.dtype == np.bool_:
         if len(chosen) != n_features:
             raise ValueError(f"{parameter} is a mask of length {len(chosen)}, but X has {n_features} features.")
@@ -241,14 +245,14 @@ def feature_positions(features: Any, n_features: int, names: Sequence[str] | Non
         positions = np.where(chosen < 0, chosen + n_features, chosen).astype(np.int64)
     else:
         if names is None:
-            raise ValueError(f"{parameter} has names, but X has none. Pass indices, or pass X as a data frame.")
+            raise ValueError(f"{parameter} contains names, but X has no feature names. Pass indices, or X as a data frame.")
         position_of = {str(name): position for position, name in enumerate(names)}
         unknown = [str(name) for name in chosen if str(name) not in position_of]
         if unknown:
-            raise ValueError(f"{parameter} names {unknown[0]!r}, which is not a feature of X.")
+            raise ValueError(f"{parameter} contains {unknown[0]!r}, which is not a feature of X. Check the name.")
         positions = np.array([position_of[str(name)] for name in chosen], dtype=np.int64)
     if len(np.unique(positions)) < len(positions):
-        raise ValueError(f"{parameter} names a feature twice.")
+        raise ValueError(f"{parameter} contains a feature twice. Remove one of them.")
     return positions
 
 

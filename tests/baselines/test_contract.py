@@ -66,7 +66,7 @@ def test_wrong_input_changes_nothing(planted, selector):
     bad[3, 4] = np.nan
     for data, labels, match in [
         (bad, y, "sample 3 of feature 4"),
-        (X[:, :10], np.zeros(60), "one class only"),
+        (X[:, :10], np.zeros(60), "only one class"),
         (X[:, :10], None, "requires y"),
         (X[:, :10], y[:-1], "inconsistent numbers of samples"),
     ]:

@@ -86,7 +86,7 @@ def test_profile(shell, svm):
     assert (shell.folder / "p.png").read_bytes()[1:4] == b"PNG"
     result = shell("profile", svm, "--pairs", "100", "--random-state", "0")
     assert "drawn at random" in result.stdout
-    assert "There is no folder" in shell.error("profile", svm, "--png", "no/p.png")
+    assert "does not exist. Create it before writing" in shell.error("profile", svm, "--png", "no/p.png")
     assert "increasing edges" in shell.error("profile", svm, "--bins", "0.5,1")
 
 

@@ -122,7 +122,7 @@ def test_parameters_of_methods(shell, table, inline):
         (["--classifier", "svm"], "must be one of linear_svm, knn"),
         (["--cv", "1"], "--cv 1 must be"),
         (["-o", "genes.csv"], "is a file"),
-        (["-o", "a/b"], "no folder a"),
+        (["-o", "a/b"], "Folder a does not exist"),
     ],
 )
 def test_errors(shell, table, words, message):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -64,8 +65,13 @@ QUICK = ("--max-features-to-select", "6", "--n-pairs", "3", "--n-permutations", 
 def test_validated_by_default(shell, svm):
     """The number of features and C are chosen, and the scores are those of held-out samples."""
     result = shell("discover", svm, *QUICK, "--predict-with", "support")
-    assert "accuracy" in result.stdout
-    assert "groups" in result.stdout.split("accuracy", 1)[1]  # the judgement after the score
+    figures, judgement = result.stdout.split("Held-out accuracy", 1)  # the judgement follows the figures
+    for words in (r"held-out accuracy +0\.\d+ ± ", r"baseline \(constant\) +0\.\d+", r"groups +\d+ with", r"seconds +\d"):
+        assert re.search(words, figures)
+    assert "groups" in judgement
+    quiet = shell("discover", svm, *QUICK, "--predict-with", "support", "--quiet", "--overwrite").stdout
+    assert "Held-out accuracy" in quiet
+    assert "seconds" not in quiet
     assert "confidence" in result.stdout
     content = read_result(shell.folder / "data-groups")
     assert content["estimator"] == "GroupDiscoveryClassifierCV"
@@ -156,7 +162,9 @@ def test_the_report_has_the_image_and_the_command(shell, svm):
     assert content["versions"]["coterie"] == content["written_by"].split()[1]
     assert len(content["data"]["fingerprint"]) == 16
     error = shell.error("discover", *options, "--image-shape", f"2,{n_features}")
-    assert error == f"coterie: An image of 2 x {n_features} has {2 * n_features} pixels, but X has {n_features} features."
+    assert error.startswith(
+        f"coterie: An image of 2 x {n_features} has {2 * n_features} pixels, but X has {n_features} features."
+    )
     assert "rows and columns separated by a comma" in shell.error("discover", *options, "--image-shape", "8")
 
 
@@ -265,11 +273,11 @@ def test_only_results_are_replaced_and_only_with_overwrite(shell, svm):
     mine = shell.folder / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
-    assert "is not part of a result of Coterie" in shell.error("discover", "--fast", svm, "-o", "mine", "--overwrite")
+    assert "are not part of a Coterie result" in shell.error("discover", "--fast", svm, "-o", "mine", "--overwrite")
     assert names(mine) == ["thesis.txt"]
     (shell.folder / "file").write_text("")
     assert "file is a file" in shell.error("discover", "--fast", svm, "-o", "file", "--overwrite")
-    assert "There is no folder nowhere" in shell.error("discover", "--fast", svm, "-o", "nowhere/out")
+    assert "Folder nowhere does not exist" in shell.error("discover", "--fast", svm, "-o", "nowhere/out")
 
 
 @pytest.mark.parametrize(
@@ -305,13 +313,13 @@ def test_errors_name_options_and_not_parameters(shell, svm, words, message):
         (["data.svm", "--max-features-to-select", "9"], "--max-features-to-select only applies to validation"),
         (["data.svm", "--class-weight", "{1: 2"], "is not valid JSON"),
         (["data.svm", "--correlation", "kendall"], "must be one of 'pearson', 'spearman', 'su', None"),
-        (["data.svm", "--fixed-features", "gene7"], "names, but X has none"),
+        (["data.svm", "--fixed-features", "gene7"], "names, but X has no feature names"),
         (["data.svm", "--fixed-features", "@nothing.txt"], "nothing.txt"),
         (["data.svm", "--format", "xml"], "must be one of"),
         (["data.svm", "--read", "x"], "must have the form name=value"),
         (["data.svm", "--read", "x=1"], "x"),
         (["data.svm", "--xyzzy"], "No such option: --xyzzy. See: coterie discover --help-all"),
-        (["one.svm"], "one class only"),
+        (["one.svm"], "only one class"),
         (["constant.svm"], "All features of X are constant"),
         (["empty.svm"], "empty.svm"),
         (["broken.svm"], "broken.svm"),
@@ -388,7 +396,7 @@ def test_what_cannot_be_predicted(shell, svm):
     assert "X has 2 features, but GroupDiscoveryClassifier is expecting 40 features" in shell.error(
         "predict", "out", "narrow.svm"
     )
-    assert "There is no file" in shell.error("predict", "nothing", "data.svm")
+    assert "Model file nothing not found" in shell.error("predict", "nothing", "data.svm")
     assert "not an intact Coterie model" in shell.error("predict", "data.svm", "data.svm")
     damaged = bytearray((shell.folder / "out" / "model.coterie").read_bytes())
     damaged[len(damaged) // 2] ^= 1

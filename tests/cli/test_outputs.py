@@ -74,7 +74,7 @@ def lazy(monkeypatch):
 @pytest.mark.parametrize("name", commands())
 def test_a_place_that_is_not_there_is_refused_before_the_work(shell, svm, model, lazy, name):
     words = [word.format("nowhere/x") for word in commands()[name]]
-    assert "There is no folder nowhere" in shell.error(*words)
+    assert "Folder nowhere does not exist" in shell.error(*words)
     assert names(shell.folder) == ["data.svm", "out"]
 
 
@@ -103,7 +103,7 @@ def test_a_checkpoint_has_one_run_at_a_time(shell, svm):
 def test_a_result_with_other_files_in_it_is_not_replaced(shell, svm, model):
     (shell.folder / "out" / "notes.txt").write_text("mine")
     for words in (["discover", "--fast", svm, "-o", "out", "--overwrite"], ["demo", "-o", "out"]):
-        assert "out contains a file that is not part of a result of Coterie (notes.txt)" in shell.error(*words)
+        assert "out contains files that are not part of a Coterie result (notes.txt)" in shell.error(*words)
     assert (shell.folder / "out" / "notes.txt").read_text() == "mine"
     (shell.folder / "out" / "notes.txt").unlink()
     shell("discover", "--fast", svm, "-o", "out", "--overwrite", *SHORT, "--quiet")

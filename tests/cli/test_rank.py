@@ -108,7 +108,7 @@ def test_bad_input(shell, svm, with_own_methods):
         "rank", svm, "--method", "names", "--set", "x=3"
     )
     assert "name=value" in shell.error("rank", svm, "--method", "names", "--set", "x")
-    assert "There is no folder" in shell.error("rank", svm, "--method", "names", "-o", "no/r.csv")
+    assert "does not exist. Create it before writing" in shell.error("rank", svm, "--method", "names", "-o", "no/r.csv")
 
 
 def test_parameters_of_the_criterion(shell, svm):

@@ -35,7 +35,7 @@ QUICK = ("--n-pairs", "2", "--n-permutations", "0", "--cv", "3", "--max-features
 def test_from_file_to_predictions(shell, messy):
     message = shell.error("discover", "messy.csv", "--label", "diagnosis")
     assert "2 of 10 columns are not numeric: 'id' (text, such as 'P0'), 'visit' (dates, such as '2023-01-01')" in message
-    assert "(--drop 'id,visit'), omit all columns that are not numeric (--keep-numeric)" in message
+    assert "(--drop 'id,visit'), ignore all columns that are not numeric (--keep-numeric)" in message
     assert "'a' (" in message
     assert "--impute 'median'" in message
     assert "1 of 8 columns has missing values: 'a'" in shell.error(

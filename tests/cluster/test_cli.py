@@ -73,6 +73,6 @@ def test_errors_of_one_line(store, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "out").exists()
     (tmp_path / "a.csv").write_text("y,a,b\n1,2,3\n0,3,1\n1,2,2\n0,1,1\n")
     assert run("discover", tmp_path / "a.csv", "-l", "y", "-o", tmp_path / "out", "--dask", "local", *OPTIONS) == 2
-    assert "this is not a store. Workers can only read stores. Convert it: coterie convert" in capsys.readouterr().err
+    assert "a cluster requires a store. Create one with: coterie convert" in capsys.readouterr().err
     assert run("rank", store, "--method", "mcfs", "--dask", "local") == 2
     assert "--method mcfs cannot run on a cluster because it needs all features together" in capsys.readouterr().err

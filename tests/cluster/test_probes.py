@@ -62,7 +62,7 @@ def test_warnings_and_errors_come_from_the_workers(client, tmp_path):
         warnings.simplefilter("always")
         DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20, random_state=0).fit(lone, client=client)
     assert [one.category for one in caught if issubclass(one.category, LoneClassWarning)] == [LoneClassWarning]
-    with pytest.raises(ValueError, match=r"cv=99 is larger than the number of samples \(9\)"):
+    with pytest.raises(ValueError, match=r"cv=99 exceeds the number of samples \(9\)"):
         DependencyAwareSelector(n_features_to_select=1, cv=99).fit(lone, client=client)
 
 

@@ -31,7 +31,7 @@ y = np.tile([0, 1], 10)
         ("gdm", {"cv": "three"}, "cv='three' must be"),
         ("gdm", {"classifier": "svm"}, "must be one of linear_svm, knn"),
         ("gdm", {"classifier": LinearSVC}, "or a scikit-learn estimator"),
-        ("gdm", {"scoring": "beauty"}, "beauty"),
+        ("gdm", {"scoring": "auc"}, "Did you mean 'roc_auc'"),
         ("gdm", {"scoring": 3}, "scoring=3"),
         ("gdm", {"time_limit": 0}, "time_limit=0"),
         ("gdm", {"memory_limit": "much"}, "'much' is not a size of memory"),
@@ -47,7 +47,7 @@ def test_wrong_data():
     for bad, labels, words in (
         (X, None, "requires y"),
         (X, y[:-1], "inconsistent numbers of samples"),
-        (X, np.zeros(20), "one class only"),
+        (X, np.zeros(20), "only one class"),
         (X, X[:, 0], "'fisher' requires classes, but the labels are numbers"),
         (np.where(X > 2, np.nan, X), y, "NaN"),
     ):

@@ -97,7 +97,7 @@ def test_variables(messy):
         assert part.transform(X).shape == (80, 3)
     for variables, message in (
         (["city"], r"variables has 'city' \(object\), whose values are not numbers"),
-        (["town"], "variables names 'town', which is not a feature of X"),
+        (["town"], "variables contains 'town', which is not a feature of X"),
         ([], "variables has no features"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -196,9 +196,7 @@ def test_bad_options(tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             read(tmp_path, "1 1:1", **options)
-    with pytest.raises(
-        TypeError, match=r"'colour' is not an option of the format 'libsvm'. Its options are dtype, feature_names"
-    ):
+    with pytest.raises(TypeError, match=r"Format 'libsvm' has no option 'colour'. Its options are dtype, feature_names"):
         read(tmp_path, "1 1:1", colour=1)
 
 

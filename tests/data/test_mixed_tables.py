@@ -49,7 +49,7 @@ def test_all_problems_in_one_message(file):
     assert "3 of 7 columns are not numeric: 'id' (text, such as 'P0'), 'visit' (dates, such as '2023-01-30" in message
     assert ("'city' (categories" if file.suffix == ".parquet" else "'city' (text") in message
     assert "drop='id,visit,city'" in message
-    assert "1 of 7 columns has missing values: 'age' (3). Impute them (impute='median'" in message
+    assert "1 of 7 columns has missing values: 'age' (3). Fill them (impute='median'" in message
 
 
 def test_dropping_and_imputation(file, messy):
@@ -83,7 +83,7 @@ def test_a_store_of_the_numeric_columns(file):
         ({"drop": 99}, "drop=99 is out of range. There are 8 columns"),
         ({"label": "lable"}, r"label='lable': column not found. Did you mean 'label'"),
         ({"impute": "medain", "keep_numeric": True}, "impute='medain' must be one of median, mean, most_frequent"),
-        ({"drop": ["smoker", "treated", "age", "lab"], "keep_numeric": True}, "there are no feature columns"),
+        ({"drop": ["smoker", "treated", "age", "lab"], "keep_numeric": True}, "no column is left for features"),
     ],
 )
 def test_bad_options(file, options, message):

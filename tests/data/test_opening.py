@@ -54,7 +54,7 @@ def test_files_that_are_no_data(tmp_path, name, content, message):
 
 
 def test_other_mistakes(tmp_path):
-    with pytest.raises(FileNotFoundError, match="No such file"):
+    with pytest.raises(FileNotFoundError, match="File not found"):
         open_features(tmp_path / "nothing.svm")
     with pytest.raises(DataFileError, match=r"this folder has no header\.json"):
         open_features(tmp_path)

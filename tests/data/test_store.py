@@ -392,7 +392,7 @@ def test_wrong_arguments(tmp_path, arguments, message):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write s to\. Create it first"):
+    with pytest.raises(FileNotFoundError, match=r"Folder .*no does not exist\. Create it before writing s"):
         write_store(tmp_path / "no" / "s", np.eye(3))
 
 

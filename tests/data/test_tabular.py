@@ -85,7 +85,7 @@ def test_many_small_batches(tmp_path, rng):
 
 def test_missing_labels(tmp_path):
     (tmp_path / "x.csv").write_text("a,y\n1,x\n2,\n3,NA\n4,z\n")
-    with pytest.raises(DataFileError, match=r"the label of sample 1 is missing. Drop such samples with missing_labels='drop'"):
+    with pytest.raises(DataFileError, match=r"the label of sample 1 is missing. Drop samples without a label"):
         open_features(tmp_path / "x.csv")
     dataset = open_features(tmp_path / "x.csv", missing_labels="drop")
     assert dataset.y.tolist() == ["x", "z"]
@@ -117,17 +117,24 @@ def test_missing_values_are_found_by_convert_and_fit(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("a,b\n1,2\n3\n", {}, r"x\.csv:3: .*Expected 2 columns, got 1"),
+        ("a,b\n1,2\n3\n", {}, r"x\.csv:3: this line has 1 column, but the first line has 2\."),
         (
             "a,b\n1,two\n",
             {},
-            r"x\.csv: 1 of 2 columns is not numeric: 'b' \(text, such as 'two'\)\. Omit columns by name \(drop='b'\)",
+            r"x\.csv: 1 of 2 columns is not numeric: 'b' \(text, such as 'two'\)\. Remove columns \(drop='b'\)",
         ),
         ("a,y\n1,2\n", {"label": "z"}, "1: label='z': column not found. Available: a, y."),
         ("a,y\n1,2\n", {"label": 7}, "1: label=7 is out of range. There are 2 columns"),
         ("a,y,Label\n1,2,3\n", {}, "1: the columns 'y', 'Label' could all be the labels. Set label="),
         ("a,a\n1,2\n", {"label": "a"}, "two columns have this name"),
-        ("y\n1\n", {}, "there are no feature columns"),
+        ("y\n1\n", {}, "no column is left for features"),
+        ("a;b;y\n1;2;0\n", {"label": "y"}, "1: label='y': column not found. The file has one column named 'a;b;y'. Is the "),
+        (
+            "a;b;y\n1;2;0\n",
+            {},
+            r"x\.csv: the only column is not numeric\. The file .* Is the delimiter ';'\? Convert the file to commas\.",
+        ),
+        ("a\tb\n1\t2\n", {"format": "csv"}, r"Is the delimiter '\\t'\? Set format='tsv'\."),
         ("a,b\n", {}, "the file contains no data"),
         ("\n\n", {}, "the first line is empty"),
     ],
@@ -186,7 +193,7 @@ def test_a_header_over_several_lines(tmp_path):
     path.write_text(f'"{long}\n{long}",b\n1,2\n3,4\n')
     assert open_features(path).feature_names[0] == f"{long}\n{long}"
     path.write_text('"a\nb",c\n1,2\n3\n')
-    with pytest.raises(DataFileError, match=r"x\.csv:4: .*Expected 2 columns"):
+    with pytest.raises(DataFileError, match=r"x\.csv:4: this line has 1 column, but"):
         open_features(path)
     path.write_text('"a\n1,2\n3,4\n')
     with pytest.raises(DataFileError, match=r"x\.csv:1: the first line cannot be read \(unexpected end of data\)"):
@@ -196,13 +203,13 @@ def test_a_header_over_several_lines(tmp_path):
 def test_names_that_come_twice_are_refused(tmp_path):
     """As for a data frame; columns of sample names and labels are ignored."""
     (tmp_path / "x.csv").write_text("label,a,b,a\n0,1,2,3\n1,2,3,4\n")
-    with pytest.raises(DataFileError, match=r"x\.csv: columns 1 and 3 are both named 'a'\. Rename or drop one of them\."):
+    with pytest.raises(DataFileError, match=r"x\.csv: columns 1 and 3 have the same name 'a'\. Rename or drop one of them\."):
         open_features(tmp_path / "x.csv")
     import pyarrow as pa
     import pyarrow.parquet
 
     pa.parquet.write_table(pa.table([[1.0, 2.0]] * 2, names=["a", "a"]), tmp_path / "x.parquet")
-    with pytest.raises(DataFileError, match="columns 0 and 1 are both named 'a'"):
+    with pytest.raises(DataFileError, match="columns 0 and 1 have the same name 'a'"):
         open_features(tmp_path / "x.parquet")
     (tmp_path / "x.csv").write_text("a,a,b\n0,1,2\n1,2,3\n")  # one of them is the label
     assert open_features(tmp_path / "x.csv", label=0).feature_names == ["a", "b"]

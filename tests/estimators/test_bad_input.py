@@ -17,7 +17,7 @@ def Xy():
 
 
 def test_one_class(Xy):
-    with pytest.raises(ValueError, match=r"one class only \(.*1.*\)\. A classifier requires at least 2 classes"):
+    with pytest.raises(ValueError, match=r"only one class \(.*1.*\)\. A classifier requires at least two"):
         GroupDiscoveryClassifier(2).fit(Xy[0], np.ones(len(Xy[1])))
 
 
@@ -30,7 +30,7 @@ def test_one_sample_of_a_class(Xy):
     X, y = Xy
     y = np.ones(len(y))
     y[3] = -1
-    with pytest.warns(UserWarning, match=r"class -1.0 has one sample"):
+    with pytest.warns(UserWarning, match=r"Class -1.0 has one sample"):
         model = GroupDiscoveryClassifier(2).fit(X, y)
     assert len(model.groups_) == 2
 
@@ -81,10 +81,22 @@ def test_wrong_weights(Xy):
     weight = np.ones(len(Xy[1]))
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=-weight)
-    with pytest.raises(ValueError, match=r"class .* has 0 sample"):
+    with pytest.raises(ValueError, match=r"Class .* has no sample"):
         GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=(Xy[1] > 0).astype(float))
     with pytest.raises(ValueError, match="class_weight must be positive"):
         GroupDiscoveryClassifier(2, class_weight={-1: 0.0, 1: 1.0}).fit(*Xy)
+
+
+def test_labels_that_are_sequences(Xy):
+    X, y = Xy
+    labels = np.empty(len(y), dtype=object)
+    labels[:] = [("a", int(label)) for label in y]
+    number = GroupDiscoveryClassifierCV(2, Cs=2, cv=3, random_state=0).fit(X, y)
+    model = GroupDiscoveryClassifierCV(2, Cs=2, cv=3, random_state=0).fit(X, labels)
+    np.testing.assert_array_equal(model.coef_, number.coef_)
+    for estimator in (GroupDiscoveryClassifier(2), GroupDiscoveryClassifierCV(2)):
+        with pytest.raises(ValueError, match="sequences of different lengths"):
+            estimator.fit(X, [[1], [2, 3]] * (len(y) // 2))
 
 
 def test_missing_or_continuous_labels(Xy):
@@ -132,10 +144,10 @@ def test_missing_or_continuous_labels(Xy):
         ({"n_jobs": "two"}, "n_jobs='two' must be a whole number"),
         ({"verbose": None}, "verbose=None"),
         ({"fixed_features": [10]}, "fixed_features has index 10, but X has 10 features"),
-        ({"fixed_features": ["a"]}, "X has none. Pass indices"),
+        ({"fixed_features": ["a"]}, "X has no feature names. Pass indices"),
         ({"fixed_features": [1, 1]}, "twice"),
         ({"fixed_features": [True, False]}, "mask of length 2"),
-        ({"fixed_features": [[1, 2]]}, "fixed_features must be a list"),
+        ({"fixed_features": [[1, 2]]}, "fixed_features must be a flat list"),
         ({"fixed_features": [0, 1, 2]}, "fixed_features has 3 features, more than n_features_to_select=2"),
     ],
 )
@@ -147,7 +159,7 @@ def test_wrong_parameters(Xy, parameters, message):
 def test_fixed_features_by_unknown_name_or_constant(Xy):
     frame = pd.DataFrame(Xy[0], columns=[f"c{j}" for j in range(10)])
     frame["c9"] = 1.0
-    with pytest.raises(ValueError, match="names 'age', which is not a feature of X"):
+    with pytest.raises(ValueError, match="contains 'age', which is not a feature of X"):
         GroupDiscoveryClassifier(2, fixed_features=["age"]).fit(frame, Xy[1])
     with pytest.raises(ValueError, match="'c9', which is constant"):
         GroupDiscoveryClassifier(2, fixed_features=["c9"]).fit(frame, Xy[1])
@@ -300,11 +312,11 @@ def test_targets_of_a_regression(Xy):
 
 
 def test_one_score(Xy):
-    with pytest.raises(ValueError, match="must be one score"):
+    with pytest.raises(ValueError, match="must be a single score"):
         GroupDiscoveryClassifierCV(3, scoring={"a": "accuracy"}).fit(*Xy)
 
 
 def test_names_that_come_twice(Xy):
     frame = pd.DataFrame(Xy[0], columns=[*"abcdefgbij"])
-    with pytest.raises(ValueError, match=r"^X: columns 1 and 7 are both named 'b'\. Rename or drop one of them\.$"):
+    with pytest.raises(ValueError, match=r"^X: columns 1 and 7 have the same name 'b'\. Rename or drop one of them\.$"):
         GroupDiscoveryClassifier(2).fit(frame, Xy[1])

@@ -196,7 +196,7 @@ def test_files_confidence_and_prediction(mixed, tmp_path):
         (np.where(np.arange(130) % 2, 1, -1), {"cv": LeaveOneOut()}, "A fold of cv holds out no normal samples"),
         (np.where(np.arange(130) % 2, 1, -1), {"scoring": "nonsense"}, "nonsense"),
         (np.where(np.arange(130) % 2, 1, -1), {"scoring": "neg_log_loss"}, "predict_proba"),
-        (np.where(np.arange(130) % 2, 1, -1), {"scoring": ["roc_auc"]}, "must be one score"),
+        (np.where(np.arange(130) % 2, 1, -1), {"scoring": ["roc_auc"]}, "must be a single score"),
     ],
 )
 def test_what_is_refused(mixed, y, options, message):

@@ -246,7 +246,7 @@ def test_relieff_probes(data):
 
 def test_relieff_with_a_class_of_one(rng):
     X, y = rng.standard_normal((20, 4)), np.array([0] * 10 + [1] * 9 + [2])
-    with pytest.warns(UserWarning, match="class 2 has one sample"):
+    with pytest.warns(UserWarning, match="Class 2 has one sample"):
         np.testing.assert_allclose(relieff_score(X, y), naive_scores.relieff(X, y))
 
 
@@ -316,7 +316,7 @@ def test_missing_values(name, data):
     ("labels", "message"),
     [
         (None, "requires y to be passed"),
-        ([1] * 70, "one class only"),
+        ([1] * 70, "only one class"),
         ([0, 1], "inconsistent numbers of samples"),
         ([None] + ["a", "b", "c"] * 23, "1 label.s. are missing"),
         (np.linspace(0, 1, 70), "Unknown label type"),
@@ -356,7 +356,7 @@ def test_text(name, data):
         SCORES[name].load()([["a", "b"], ["c", "d"]], [0, 1])
 
 
-@pytest.mark.filterwarnings("ignore:class 0 and 1 other")
+@pytest.mark.filterwarnings("ignore:Class 0 and 1 other")
 @pytest.mark.parametrize("name", NAMES)
 def test_two_samples_and_one_feature(name):
     scores = SCORES[name].load()([[0.0], [1.0]], [0, 1])

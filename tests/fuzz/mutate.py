@@ -165,7 +165,7 @@ def keep_comparison(folder: Path) -> None:
     kept = journal(folder)
     for fold in range(3):
         kept.add(Row("gdm", 5, fold, 5, 0.5 + fold / 8, 0.25, 0.125, 1.5, "ok", ""), np.arange(5) * fold)
-    kept.add(Row.without_result("mrmr", 5, 0, "failed", "y has one class only"), np.empty(0, dtype=np.int64))
+    kept.add(Row.without_result("mrmr", 5, 0, "failed", "y has only one class"), np.empty(0, dtype=np.int64))
     kept.close()
 
 

@@ -196,7 +196,7 @@ def test_unfitted_estimators_of_scikit_learn_are_kept_by_their_parameters(tmp_pa
 
 def test_files_that_are_not_models(tmp_path):
     path = tmp_path / "model.coterie"
-    with pytest.raises(FileNotFoundError, match="There is no file"):
+    with pytest.raises(FileNotFoundError, match=r"Model file .* not found"):
         load(path)
     with pytest.raises(FileNotFoundError, match="not a result folder"):
         load(tmp_path)

@@ -322,7 +322,7 @@ def test_wrong_data(rng):
     X_bad[4, 7] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.fit(X_bad, y)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         model.fit(X, np.ones(60))
     with pytest.raises(ValueError, match="returned nan for probe 0"):
         model.set_params(criterion=lambda X, y: np.nan).fit(X[:, :30], y)

@@ -49,8 +49,8 @@ def scores_with(value):
         ({"redundancy": lambda X: np.diag([1.0, 1, 0, 1, 1, 1])}, r"redundancy returned 0 for feature \d with itself"),
         ({"redundancy": "precomputed"}, "Pass an array of scores"),
         ({"groups": [[0, 6]]}, r"groups\[0\] has index 6, but X has 6 features"),
-        ({"groups": [[0, 1], ["a", "b"]]}, r"groups\[1\] has names, but X has none"),
-        ({"groups": [[1, 1]]}, r"groups\[0\] names a feature twice"),
+        ({"groups": [[0, 1], ["a", "b"]]}, r"groups\[1\] contains names, but X has no feature names"),
+        ({"groups": [[1, 1]]}, r"groups\[0\] contains a feature twice"),
         ({"groups": 3}, "groups must be"),
         ({"group_strength": 0}, "group_strength=0"),
         ({"method": "newton"}, "method='newton'"),
@@ -68,7 +68,7 @@ def test_wrong_parameters(options, message):
 
 def test_groups_with_unknown_names():
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match=r"groups\[0\] names 'z', which is not a feature of X"):
+    with pytest.raises(ValueError, match=r"groups\[0\] contains 'z', which is not a feature of X"):
         GlobalRedundancySelector("variance", 2, groups=[["a", "z"]]).fit(pd.DataFrame(X, columns=list("abcdef")))
 
 
@@ -98,7 +98,7 @@ def test_labels():
         GlobalRedundancySelector("fisher", 2).fit(X)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         GlobalRedundancySelector(lambda X, y: np.ones(6), 2).fit(X, y[:5])
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         GlobalRedundancySelector("relieff", 2).fit(X, np.zeros(30))
 
 

@@ -16,7 +16,7 @@ from coterie import GlobalRedundancySelector, load, save
 from coterie.data import as_source
 from coterie.datasets import make_block_gaussian
 from coterie.redundancy.refinement import PoolRule
-from coterie.redundancy.validation import Setting, best_setting, pool_rules, results_of, settings_of
+from coterie.redundancy.validation import RefinementSettings, best_setting, pool_rules, results_of, settings_of
 
 
 @parametrize_with_checks([GlobalRedundancySelector(n_features_to_select=1, n_candidates="cv", power="cv", cv=2)])
@@ -161,8 +161,8 @@ def test_user_scores_get_training_samples_only(blocks):
         ({"score_func": "variance"}, None, "n_candidates='cv' requires y to be passed, but the target y is None"),
         ({"cv": 1}, "y", "cv=1 must be a number of folds"),
         ({"cv": "five"}, "y", "cv='five'"),
-        ({"cv": 200}, "y", r"cv=200 is larger than the number of samples \(150\)"),
-        ({"scoring": "best"}, "y", "best"),
+        ({"cv": 200}, "y", r"cv=200 exceeds the number of samples \(150\)"),
+        ({"scoring": "auc"}, "y", "Did you mean 'roc_auc'"),
         ({"scoring": ["accuracy"]}, "y", "must be a single score"),
         ({"estimator": "svm"}, "y", "estimator='svm' must be an estimator or None"),
         ({"score_func": "variance"}, "short", "inconsistent numbers of samples"),
@@ -228,7 +228,7 @@ def test_settings_that_amount_to_the_same_or_are_too_large_are_left_out(monkeypa
     # 50 and 100 are all 40 features with a score; None stays, because it is a rule of its own.
     assert [one.rule.size for one in both[::4]] == [50, 30, None, 10]
     assert [(one.power, one.strength) for one in both[:4]] == [(1.0, None), (1.0, 3.0), (2.0, None), (2.0, 3.0)]
-    for paired, limit in ((True, "MOST_PAIRED"), (False, "MOST_VALIDATED")):
+    for paired, limit in ((True, "MAX_PAIRED"), (False, "MAX_VALIDATED")):
         with monkeypatch.context() as patch:
             patch.setattr(f"coterie.redundancy.validation.{limit}", 30)
             assert [one.rule.size for one in settings_of(rules, (1.0,), 40, paired)] == [30, 10]
@@ -236,7 +236,11 @@ def test_settings_that_amount_to_the_same_or_are_too_large_are_left_out(monkeypa
 
 
 def test_the_table_of_settings():
-    settings = [Setting(PoolRule(5), 1.0, 2.0), Setting(PoolRule(None), 1.0, 4.0), Setting(PoolRule(90), 2.0, 2.0)]
+    settings = [
+        RefinementSettings(PoolRule(5), 1.0, 2.0),
+        RefinementSettings(PoolRule(None), 1.0, 4.0),
+        RefinementSettings(PoolRule(90), 2.0, 2.0),
+    ]
     table = np.array([[0.5, 0.7], [0.2, 0.4], [1.0, 0.0]])
     results = results_of(settings, table, 40)
     assert results["n_candidates"].tolist() == [5, 40, 40]
@@ -245,11 +249,11 @@ def test_the_table_of_settings():
     np.testing.assert_allclose(results["mean_test_score"], [0.6, 0.3, 0.5])
     np.testing.assert_allclose(results["std_test_score"], [0.1, 0.1, 0.5])
     assert results["split1_test_score"].tolist() == [0.7, 0.4, 0.0]
-    assert "redundancy_strength" not in results_of([Setting(PoolRule(5), 1.0)], table[:1], 40)
+    assert "redundancy_strength" not in results_of([RefinementSettings(PoolRule(5), 1.0)], table[:1], 40)
 
 
 def test_a_set_with_a_matrix_of_pairs(blocks, monkeypatch):
     model = GlobalRedundancySelector("fisher", 2, solution="set", redundancy="mutual_info").fit(blocks.X, blocks.y)
     assert len(model.candidates_) == 40
-    monkeypatch.setattr("coterie.redundancy.validation.MOST_PAIRED", 15)
+    monkeypatch.setattr("coterie.redundancy.validation.MAX_PAIRED", 15)
     assert len(clone(model).fit(blocks.X, blocks.y).candidates_) == 15

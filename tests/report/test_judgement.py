@@ -6,6 +6,7 @@ import pytest
 from coterie import GroupDiscoveryClassifier, group_confidence
 from coterie.datasets import make_support_affiliated
 from coterie.report import Discovery, HeldOut, judgement, read_result, write_result
+from coterie.report.judgement import score_warning
 from coterie.report.page import cautions, lead
 
 
@@ -80,9 +81,16 @@ def test_result_has_all_judgements(tmp_path):
     assert "Half-samples: 10, permutations: 1." in page
 
 
+@pytest.mark.parametrize("training", [None, float("nan")])
+def test_unknown_training_score_is_omitted(training):
+    held_out = {**HeldOut("roc_auc", [0.9, 0.8], 0.5, 1.0).to_dict(), "training": training}
+    assert judgement(held_out, None) == "Held-out roc_auc 0.85 ± 0.05, constant 0.5."
+
+
 def test_page_names_the_baseline():
     held_out = HeldOut("accuracy", [0.5, 0.5, 0.5], 0.5, 1.0).to_dict()
-    warned = "On held-out samples the model is no better than a constant prediction."
+    warned = score_warning(held_out)
+    assert warned == "Held-out accuracy 0.5 ± 0 is not better than a constant prediction (0.5)."
     content = {"held_out": held_out, "task": "classification", "data": {"path": "x/y.csv"}, "groups": [], "summary": {}}
     content |= {"confidence": None, "warnings": [warned]}
     assert " (constant prediction: 0.5, training: 1)." in lead(content)[0]

@@ -263,7 +263,7 @@ def test_a_new_column_is_in_all_files_and_on_the_terminal(tmp_path, monkeypatch)
         "key": "twice", "title": "doubled size", "hint": "Twice the size.", "kind": "count", "missing": "–",
     }  # fmt: skip
     shown = []
-    show_groups(result, SimpleNamespace(show=shown.append))
+    show_groups(result, SimpleNamespace(show=shown.append, quiet=False))
     assert [column.header for column in shown[0].columns][-1] == "doubled size"
     assert [cell.plain for cell in shown[0].columns[-1].cells] == [str(size) for size in sizes]
 

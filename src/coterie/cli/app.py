@@ -120,7 +120,7 @@ def report(error: BaseException, options: Container[str] = ()) -> int:
 
 def _parameters(error: BaseException, text: str) -> Sequence[str]:
     """Return the parameters in an error message: those that the error names, or the one that the message begins with."""
-    first = re.match(r"(\w+)(?==| must | has | names )", text)
+    first = re.match(r"(\w+)(?==| must | has | contains )", text)
     return getattr(error, "parameters", None) or ([] if first is None else [first[1]])
 
 
@@ -148,7 +148,8 @@ def _message(error: BaseException) -> str:
         details = f" ({error})" if str(error) else ""
         return f"Not enough memory{details}. Convert the data to a store first (coterie convert), or use fewer features."
     if isinstance(error, OSError) and error.strerror:
-        remedy = ". Raise the limit (ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
+        remedies = {errno.EMFILE: "Raise the limit (ulimit -n)", errno.ENOENT: "Check the path"}
+        remedy = f". {remedies[error.errno]}" if error.errno in remedies and ". " not in error.strerror else ""
         return f"{error.filename or 'System error'}: {error.strerror}{remedy}."
     return str(error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -317,7 +318,7 @@ class Genetics:
 
 
 def show_groups(result: Discovery, console: Console) -> None:
-    """Print the groups as a table, the judgement and the main figures."""
+    """Print the groups as a table, the main figures (unless the command is quiet) and, last, the judgement."""
     from coterie.groups.columns import reading_table
 
     groups = result.groups
@@ -334,11 +335,35 @@ def show_groups(result: Discovery, console: Console) -> None:
         console.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
     if any(column.name == "p_value" for column in columns):
         console.show("P-values are those of single features on the samples that selected them. They are too small for a test.")
+    if not console.quiet:
+        console.show(_figures(result))
     if result.judgement:
         console.show(result.judgement)
     else:
         console.show("Scores are from the training data only. Run without --fast for held-out scores and confidences.")
-    console.show("; ".join(f"{name}: {_figure(value)}" for name, value in result.summary.items() if value is not None))
+
+
+def _figures(result: Discovery) -> Table:
+    """Return the most important figures as a table of two columns. All figures are in result.json and in the report."""
+    facts: dict[str, str] = {}
+    held_out, model = result.held_out, result.model
+    if held_out is not None:
+        error = "" if math.isnan(held_out.error) else f" ± {held_out.error:.2g}"
+        facts[f"held-out {held_out.score}"] = f"{held_out.mean:.3g}{error}"
+        facts[f"baseline ({held_out.baseline})"] = f"{held_out.constant:.3g}"
+    elif result.training_score is not None:
+        name = next((name for name in result.summary if name.endswith("on the training data")), "training score")
+        facts[name] = f"{result.training_score:.3g}"
+    n_features = sum(map(len, result.groups))
+    facts["groups"] = f"{len(result.groups):,} with {n_features:,} feature{'s' * (n_features != 1)}"
+    facts["C"] = f"{model.C_ if hasattr(model, 'C_') else model.C:.4g}"
+    facts["relative duality gap"] = f"{model.dual_gap_:.1e}"
+    if not math.isnan(result.seconds):
+        facts["seconds"] = f"{result.seconds:.3g}"
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in facts.items():
+        table.add_row(Text(name), Text(value))
+    return table
 
 
 def _cell(column: Column, value: Any) -> Text:
@@ -349,9 +374,3 @@ def _cell(column: Column, value: Any) -> Text:
         names, correlation = value
         return Text(listed(names, correlation, _SHOWN_MEMBERS))
     return Text(column.text(value))
-
-
-def _figure(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -16,14 +16,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import RidgeCV
-from sklearn.metrics import get_scorer
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from coterie._parameters import Integer, Number, OneOf, check, read_size
+from coterie._parameters import Integer, Number, OneOf, Scoring, check, read_size
 from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import AnySchedule, Limits, Schedule, Unit
 from coterie.comparison.result import Comparison, Row
@@ -333,10 +332,9 @@ def _read_classifier(
     classifier: str | BaseEstimator | None, is_sparse: bool, scoring: ScoringLike, task: str
 ) -> BaseEstimator:
     """Return the estimator. Named estimators scale the features (sparse features without centring)."""
-    if isinstance(scoring, str):
-        get_scorer(scoring)  # its error lists the valid names
-    elif not callable(scoring):
-        raise ValueError(f"scoring={scoring!r} must be the name of a scikit-learn scorer, or a callable.")
+    check("scoring", scoring, Scoring())
+    if not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(f"scoring={scoring!r} must be a single score: the name of a scikit-learn score or a function.")
     known = _judges(task)
     if classifier is None:
         classifier = next(iter(known))

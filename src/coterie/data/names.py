@@ -20,7 +20,7 @@ def require_unique_names(names: Sequence[str], columns: Sequence[int] | None = N
     positions: dict[str, int] = {}
     for j, name in zip(range(len(names)) if columns is None else columns, names, strict=True):
         if name in positions:
-            raise ValueError(f"{of}columns {positions[name]} and {j} are both named {name!r}. Rename or drop one of them.")
+            raise ValueError(f"{of}columns {positions[name]} and {j} have the same name {name!r}. Rename or drop one of them.")
         positions[name] = j
 
 

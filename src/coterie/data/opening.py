@@ -264,7 +264,7 @@ def _resolve_format(path: PathLike, format: str | None) -> tuple[Path, str]:
         raise ValueError(f"format={format!r} must be one of store, {', '.join(FORMATS)}.")
     file = resolve(Path(path))
     if not file.exists():
-        raise FileNotFoundError(2, "No such file", os.fspath(path))
+        raise FileNotFoundError(2, "File not found", os.fspath(path))
     if format != "store" and not file.is_dir():
         check_regular(file)
     if format is not None:
@@ -293,7 +293,7 @@ def open_store_with(
 def check_store(path: PathLike, format: str | None = None) -> None:
     """Raise ``DataFileError`` if a path is not a store, which Dask workers require."""
     if format not in (None, "store") or not (is_address(path) or is_store(path)):
-        message = f"this is not a store. Workers can only read stores. Convert it: coterie convert {path} x.store"
+        message = f"a cluster requires a store. Create one with: coterie convert {path} x.store"
         raise DataFileError(message, path)
 
 
@@ -340,11 +340,11 @@ def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) 
     if unknown:
         if unknown[0] in ("covariates", "covariate_names"):
             raise TypeError(
-                f"Covariate files are supported for PLINK data (.bed) and stores, not for the format {format!r}. In "
-                "Python, pass covariates to fit(X, y, covariates=...)."
+                f"Covariate files are supported for PLINK data (.bed) and stores made from them, not for format {format!r}. "
+                "In Python, pass covariates=... to fit."
             )
         known = sorted({*accepted, "feature_names"} - {"label"})
-        raise TypeError(f"{unknown[0]!r} is not an option of the format {format!r}. Its options are {', '.join(known)}.")
+        raise TypeError(f"Format {format!r} has no option {unknown[0]!r}. Its options are {', '.join(known)}.")
     if "label" in accepted:
         reader = kind(path, label=label, **options)
     else:

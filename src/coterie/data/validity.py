@@ -69,7 +69,7 @@ def _check_compressed(X: Any) -> None:
     if X.indptr.dtype.kind != "i" or X.indices.dtype.kind != "i" or X.indices.ndim != 1:
         raise _invalid_matrix("its indices are not integers")
     if len(X.indptr) != n_parts + 1 or not is_partition(X.indptr, int(X.indptr[-1])):
-        raise _invalid_matrix("indptr does not start at 0 and increase")
+        raise _invalid_matrix("indptr must start at 0 and be non-decreasing")
     if X.indptr[-1] > min(len(X.indices), len(X.data)):
         n_entries = min(len(X.indices), len(X.data))
         raise _invalid_matrix(f"indptr ends at {X.indptr[-1]}, but there are {n_entries} entries")

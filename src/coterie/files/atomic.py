@@ -104,12 +104,12 @@ def check_folder(path: AnyPath, *, overwrite: bool, files_of: FilesOf) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise FileExistsError(f"{path} is a file. Choose another name for the folder.")
+        raise FileExistsError(f"{path} is a file, but a folder is required. Choose another name.")
     names = sorted(os.listdir(target))
     foreign = set(names) - set(files_of(target)) if names else set()
     if foreign:
         raise FileExistsError(
-            f"{path} contains a file that is not part of a result of Coterie ({min(foreign)}), so it is not replaced. Choose "
+            f"{path} contains files that are not part of a Coterie result ({min(foreign)}), so it is not replaced. Choose "
             "another name."
         )
     if not overwrite:

@@ -36,7 +36,7 @@ def check_parent(path: AnyPath) -> None:
     """Raise if the parent folder of a path does not exist; for a check before the computation."""
     place = resolved(path) if os.path.islink(path) else Path(path)
     if not place.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {place.parent} to write {place.name} to. Create it first.")
+        raise FileNotFoundError(f"Folder {place.parent} does not exist. Create it before writing {place.name}.")
 
 
 def check_file(path: AnyPath, overwrite: bool) -> None:

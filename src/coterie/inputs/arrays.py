@@ -151,7 +151,7 @@ def add_remedy(error: ValueError | OverflowError) -> ValueError:
     if "convert string" in text or "bytes/strings" in text:
         return ValueError(f"{text}. Features must be numbers. Encode text, for instance with sklearn's OneHotEncoder.")
     if isinstance(error, OverflowError):
-        return ValueError(f"X has a number that is too large for any NumPy type ({text}). Rescale the feature.")
+        return ValueError(f"X has a number that is too large for floating point ({text}). Rescale the feature.")
     return error
 
 

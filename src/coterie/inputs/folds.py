@@ -30,10 +30,12 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     """
     cv = cv.item() if isinstance(cv, np.generic) else cv  # shown without the NumPy type in messages
     if classifier and y.dtype.kind != "f":
-        y = np.unique(y.astype(str), return_inverse=True)[1]  # class codes, for labels of any type
+        # Class codes, for labels of any type. ``astype(str)`` does not accept labels that are tuples.
+        texts = np.array([str(label) for label in y]) if y.dtype.kind == "O" else y.astype(str)
+        y = np.unique(texts, return_inverse=True)[1]
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
     if whole and int(cv) > len(y):
-        raise ValueError(f"cv={cv} is larger than the number of samples ({len(y)}).")
+        raise ValueError(f"cv={cv} exceeds the number of samples ({len(y)}). Use fewer folds.")
     try:
         if isinstance(cv, (str, bytes)):  # strings have a method "split", so check_cv would accept them
             raise TypeError(cv)
@@ -59,9 +61,9 @@ def _checked_fold(fold: Any, number: int, n_samples: int) -> Fold:
         raise ValueError(f"Fold {number} of cv is not a pair of training and test samples.") from error
     for name, part in (("train", train), ("test", test)):
         if part.ndim != 1 or not len(part):
-            raise ValueError(f"Fold {number} of cv has no samples to {name} on.")
+            raise ValueError(f"Fold {number} of cv has no {name} samples.")
         if part.dtype == np.bool_ and len(part) == n_samples:
             continue
         if part.dtype.kind not in "iu" or part.min() < -n_samples or part.max() >= n_samples:
-            raise ValueError(f"Fold {number} of cv has {name} samples that are not indices of the {n_samples} samples.")
+            raise ValueError(f"Fold {number} of cv has {name} indices outside the range of the {n_samples} samples.")
     return train, test

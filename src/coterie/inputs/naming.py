@@ -107,7 +107,7 @@ def _column_positions(estimator: Any, names: Sequence[str], features: np.ndarray
         if name in required:
             if name in positions:
                 raise ValueError(
-                    f"X: columns {positions[name]} and {position} are both named {name!r}, which "
+                    f"X: columns {positions[name]} and {position} have the same name {name!r}, which "
                     f"{type(estimator).__name__} reads. Rename or drop one of them."
                 )
             positions[name] = position

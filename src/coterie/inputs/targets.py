@@ -42,7 +42,12 @@ def _require_labels(y: Any) -> None:
     """Raise ``ValueError`` with number and place of missing labels (None or NaN), if there are any."""
     if isinstance(y, np.ma.MaskedArray) and y.mask.any():
         raise ValueError(f"y contains {int(y.mask.sum())} masked (missing) label(s). Drop these samples.")
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:  # NumPy's message is about the shape of an array
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError("y must be one-dimensional, but its entries are sequences of different lengths.") from error
     if labels.ndim != 1 or labels.dtype.kind not in "fO":
         return
     missing = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else np.isnan(labels))
@@ -80,7 +85,10 @@ def read_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, n
     counts = np.bincount(codes[weight > 0], minlength=len(classes))
     empty = np.flatnonzero(counts == 0)
     if len(empty):
-        raise ValueError(f"class {classes.tolist()[empty[0]]!r} has 0 samples of positive weight. At least 1 is required.")
+        raise ValueError(
+            f"Class {classes.tolist()[empty[0]]!r} has no samples of positive weight. Give at least one of its samples a "
+            "positive weight, or remove the class."
+        )
     # A sample of weight 2 counts as two samples.
     _warn_about_lone_classes(classes, np.where(totals >= 2, np.maximum(counts, 2), counts))
     return classes, codes
@@ -96,7 +104,7 @@ def _warn_about_lone_classes(classes: np.ndarray, counts: np.ndarray) -> None:
     if len(lone):
         others = f" and {len(lone) - 1} other class(es) have" if len(lone) > 1 else " has"
         warnings.warn(
-            f"class {classes.tolist()[lone[0]]!r}{others} one sample. It is used like any other class, but features that "
+            f"Class {classes.tolist()[lone[0]]!r}{others} one sample. It is used like any other class, but features that "
             "separate it cannot be distinguished from chance, and no fold can both train and test on it. Drop or merge such "
             "classes.",
             LoneClassWarning,
@@ -118,7 +126,9 @@ def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         classes[:] = known
         codes = np.array([known.index(label) for label in y])
     if len(classes) == 1:
-        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}). A classifier requires at least 2 classes.")
+        raise ValueError(
+            f"y has only one class ({classes.tolist()[0]!r}). A classifier requires at least two. Check the labels."
+        )
     return classes, codes
 
 
@@ -144,7 +154,10 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Targets must be numbers: {_first_non_number(np.asarray(y))}.") from error
+        raise ValueError(
+            f"Targets must be numbers: {_first_non_number(np.asarray(y))}. For class labels, use a classifier "
+            "(task='classification')."
+        ) from error
     if targets.dtype.kind != "f" or not np.isfinite(targets).all():
         place = int(np.argmax(~np.isfinite(targets)))
         raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop these samples.")
@@ -152,7 +165,7 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     if largest > LARGEST_NORM:
         raise ValueError(f"The values of y are too large ({largest:.0e}, above {LARGEST_NORM:.0e}). Rescale y.")
     if spread < SMALLEST_NORM:
-        raise ValueError("y is constant (or varies by less than 1e-75). A target that varies is required.")
+        raise ValueError("y is constant (or varies by less than 1e-75), so there is nothing to predict. Check the target.")
     return targets
 
 

@@ -121,7 +121,7 @@ def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> An
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder. The model of a result folder is its file model.coterie.")
     if not file.exists():
-        raise FileNotFoundError(f"There is no file {file}.")
+        raise FileNotFoundError(f"Model file {file} not found. Check the path.")
     content, arrays = read_archive(file)
     if content.get("format") != FORMAT:
         raise DamagedModelError(f"{file} is not a Coterie model.")

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
 from coterie._numba import thread_count
-from coterie._parameters import N_FEATURES, N_JOBS, AnyValue, Integer, NotString, Number, OneOf, Options, Rule
+from coterie._parameters import N_FEATURES, N_JOBS, AnyValue, Integer, NotString, Number, OneOf, Options, Rule, Scoring
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
@@ -305,7 +305,7 @@ class GlobalRedundancySelector(Selector):
         "method_parameters": Options() | OneOf(None),
         "cv": AnyValue(),
         "estimator": NotString("an estimator") | OneOf(None),
-        "scoring": AnyValue(),
+        "scoring": Scoring(),
         "tol": Number(),
         "max_iter": Integer(1),
         "n_jobs": N_JOBS,

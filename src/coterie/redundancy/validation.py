@@ -112,7 +112,7 @@ def validated_scores(
     """
     scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # for readable messages
     if isinstance(scoring, (list, tuple, set, dict)):
-        raise ValueError(f"scoring={scoring!r} must be a single score: a scikit-learn name or a function.")
+        raise ValueError(f"scoring={scoring!r} must be a single score: the name of a scikit-learn score or a function.")
     X = source.block(0, source.shape[1])
     scorers = [check_scoring(model, scoring=scoring) for model in models]
     table = np.empty((len(settings), len(folds)))

@@ -317,7 +317,10 @@ def check_image(shape: ArrayLike, order: str, n_features: int) -> tuple[int, int
         raise ValueError(f"image_order={order!r} must be 'C' (pixels along the rows) or 'F' (down the columns).")
     rows, columns = int(sizes[0]), int(sizes[1])
     if rows * columns != n_features:
-        raise ValueError(f"An image of {rows} x {columns} has {rows * columns} pixels, but X has {n_features} features.")
+        raise ValueError(
+            f"An image of {rows} x {columns} has {rows * columns} pixels, but X has {n_features} features. The product of "
+            "rows and columns must be the number of features."
+        )
     return rows, columns
 
 

@@ -115,9 +115,10 @@ def judgement(held_out: Content | None, confidence: Content | None) -> str:
 def _of_scores(held_out: Content | None) -> str:
     if held_out is None:
         return ""
-    error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
     baseline = held_out["baseline"]
-    figures = f"{held_out['mean']:.3g}{error}, {baseline} {held_out['constant']:.3g} (training {held_out['training']:.3g})"
+    training = held_out["training"]  # unknown for a scorer that requires other data
+    trained = "" if training is None or np.isnan(training) else f" (training {training:.3g})"
+    figures = f"{held_out['mean']:.3g}{_plus_minus(held_out['error'])}, {baseline} {held_out['constant']:.3g}{trained}"
     if predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         return f"Held-out {held_out['score']} {figures}."
     return f"On held-out samples the groups {shortcoming(held_out)}: {held_out['score']} {figures}."
@@ -129,6 +130,28 @@ def shortcoming(held_out: Content) -> str:
     alone = "a constant" if baseline == "constant" else f"the {baseline}"
     better = held_out["mean"] > held_out["constant"]
     return f"do not predict clearly better than {alone}" if better else f"predict no better than {alone}"
+
+
+def score_warning(held_out: Content) -> str:
+    """Return the warning that the held-out score is not clearly better than the baseline; "" if it is.
+
+    Examples
+    --------
+    >>> from coterie.report.judgement import HeldOut, score_warning
+    >>> score_warning(HeldOut("accuracy", [0.52, 0.48], 0.5, 0.99).to_dict())
+    'Held-out accuracy 0.5 ± 0.02 is not better than a constant prediction (0.5).'
+    """
+    mean, error, constant = held_out["mean"], held_out["error"], held_out["constant"]
+    if predicts(mean, error, constant):
+        return ""
+    clearly = "clearly " if mean > constant else ""
+    reference = "a constant prediction" if held_out["baseline"] == "constant" else f"the {held_out['baseline']}"
+    score = f"{held_out['score']} {mean:.3g}{_plus_minus(error)}"
+    return f"Held-out {score} is not {clearly}better than {reference} ({constant:.3g})."
+
+
+def _plus_minus(error: float | None) -> str:
+    return "" if error is None or np.isnan(error) else f" ± {error:.2g}"
 
 
 def of_groups(confidence: Content | None) -> str:

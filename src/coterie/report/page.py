@@ -19,7 +19,7 @@ import numpy as np
 
 from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
-from coterie.report.judgement import of_groups, predicts, shortcoming
+from coterie.report.judgement import of_groups, predicts, score_warning, shortcoming
 from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
 
 _SHOWN_CLASSES = 8
@@ -86,8 +86,8 @@ def cautions(content: Content) -> list[str]:
         found.append("No labels were permuted, so the confidence that groups reach by chance is unknown.")
     if content.get("interrupted"):
         found.append("A signal ended the search early. These are the groups found until then.")
-    said = "On held-out samples the model is no better than"
-    return [*found, *(warning for warning in content.get("warnings", ()) if said not in warning or not found)]
+    repeated = "" if held_out is None else score_warning(held_out)  # the first caution states the same
+    return [*found, *(warning for warning in content.get("warnings", ()) if warning != repeated)]
 
 
 def _prediction(content: Content) -> Markup:

@@ -359,9 +359,10 @@ class CuttingPlane:
         self.solution = solution = self.master.solve()
         self.lower = max(self.lower, solution.bound)
         if self.warns and solution.gap > self.rule.tol:
+            remedy = "Choose" if oracle.view.scale is not None else "Scale the features (standardize=True), or choose"
             warnings.warn(
                 f"The master problem of round {number} stopped at a relative gap of {solution.gap:.1e}, which exceeds "
-                f"tol={self.rule.tol:g}. Scale the features (standardize=True) or choose a smaller C.",
+                f"tol={self.rule.tol:g}. {remedy} a smaller C or a larger tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

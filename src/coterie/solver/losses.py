@@ -387,7 +387,9 @@ class LossRule(Rule):
 
     def description(self, value: Any = None) -> str:
         """Return a description of valid values."""
-        return f"one of {', '.join(map(repr, LOSSES[self.kind]))}, or a Loss with of() and predict()"
+        names = list(map(repr, LOSSES[self.kind]))
+        known = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+        return f"{known} or a Loss with of() and predict()"
 
 
 def loss_of(loss: str | LossLike, kind: str) -> LossLike:

@@ -112,7 +112,7 @@ class Master:
         if not np.isfinite(best.gap):
             raise ValueError(
                 "The weights of the features cannot be computed: the scales of X, y, C and sample_weight are too far apart "
-                "for floating point. Scale the features (standardize=True), or choose another C."
+                "for floating point. Rescale X or y, or choose another C."
             )
         self._coef, self._state = best.coef, best.state
         self.level = constraint(self.design.scores(best.residual), self.blocks)

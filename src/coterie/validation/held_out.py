@@ -33,7 +33,7 @@ class HeldOutScores:
     def __init__(self, scoring: ScoringLike, data: Input, loss: LossLike) -> None:
         scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # for the message
         if isinstance(scoring, (list, tuple, set, dict)):
-            raise ValueError(f"scoring={scoring!r} must be one score: the name of a scikit-learn score or a function.")
+            raise ValueError(f"scoring={scoring!r} must be a single score: the name of a scikit-learn score or a function.")
         self._weight = data.score_weight
         self._model, self._y = self._scorer_inputs(data, loss)
         self._scorer = None if scoring is None else check_scoring(self._model, scoring=scoring)

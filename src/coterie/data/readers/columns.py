@@ -115,16 +115,15 @@ def describe_problems(columns: Sequence[Column], n_header_lines: int | None = No
         shown = listed([column.description(n_header_lines) for column in wrong])
         are = "is not numeric" if len(wrong) == 1 else "are not numeric"
         parts.append(
-            f"{len(wrong)} of {len(columns)} columns {are}: {shown}. Omit columns by name (drop={_drop_argument(wrong)!r}), "
-            "omit all columns that are not numeric (keep_numeric=True), encode them, or state the column of the labels "
-            "(label=NAME)."
+            f"{len(wrong)} of {len(columns)} columns {are}: {shown}. Remove columns (drop={_drop_argument(wrong)!r}), ignore "
+            "all columns that are not numeric (keep_numeric=True), encode them first, or name the label column (label=NAME)."
         )
     if gaps:
         shown = listed([f"{column.name!r} ({column.n_missing})" for column in gaps])
         have = "has" if len(gaps) == 1 else "have"
         parts.append(
-            f"{len(gaps)} of {len(columns)} columns {have} missing values: {shown}. Impute them (impute='median', 'mean' or "
-            "'most_frequent') or omit the columns."
+            f"{len(gaps)} of {len(columns)} columns {have} missing values: {shown}. Fill them (impute='median', 'mean' or "
+            f"'most_frequent'), or remove the columns (drop={_drop_argument(gaps)!r})."
         )
     return " ".join(parts)
 
@@ -202,7 +201,7 @@ def _position(item: Any, where: dict[str, int], n_columns: int, option: str) -> 
     if number is not None:
         if -n_columns <= number < n_columns:
             return int(number) % n_columns
-        raise ValueError(f"{option}={int(number)} is out of range. There are {n_columns} columns.")
+        raise ValueError(f"{option}={int(number)} is out of range. There are {n_columns} columns (0 to {n_columns - 1}).")
     if not where:
         raise ValueError(f"{option}={item!r}: the columns have no names. Pass positions.")
     raise ValueError(f"{option}={item!r}: column not found. {suggest_names(str(item), reversed(list(where)))}")

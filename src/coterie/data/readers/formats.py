@@ -238,7 +238,7 @@ def detect_format(path: Path) -> str:
     finally:
         stream.close()
     if not head and stream.n_bytes == 0:
-        raise DataFileError("the file is empty.", path)
+        raise DataFileError("the file is empty. Check that it was written completely.", path)
     for magic, advice in REFUSED.items():
         if head.startswith(magic):
             raise DataFileError(advice, path)

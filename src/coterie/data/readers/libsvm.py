@@ -26,7 +26,7 @@ _MESSAGES = {
     kernels.MANY_LABELS: "{token!r} is more than one label. Only one label per sample is supported. Write one file per label.",
     kernels.BAD_INDEX: "{token!r} is not 'index:value'. Separate entries by blanks. Comments begin with '#'.",
     kernels.NO_COLON: "{token!r} has no ':' between index and value.",
-    kernels.BAD_VALUE: "the value {token!r} is not a number.",
+    kernels.BAD_VALUE: "the value {token!r} is not a number. Correct or remove the entry.",
     kernels.NOT_FINITE: "{token!r} is not finite. Impute the value, or omit it if it stands for 0.",
     kernels.UNSORTED: "feature {token!r} follows a larger index. Sort the entries of each line by index.",
     kernels.REPEATED: "feature {token!r} occurs twice in the line. Remove one of the two.",

@@ -31,7 +31,7 @@ _MESSAGES = {
     kernels.BAD_COLUMN: "the column {token!r} is not an integer.",
     kernels.ROW_RANGE: "row {token} is out of range. The header states {shape[0]} rows.",
     kernels.COLUMN_RANGE: "column {token} is out of range. The header states {shape[1]} columns.",
-    kernels.BAD_VALUE: "the value {token!r} is not a number.",
+    kernels.BAD_VALUE: "the value {token!r} is not a number. Correct or remove the entry.",
     kernels.NOT_FINITE: "the value {token!r} is not finite. Impute it.",
     kernels.TOO_MANY: "unexpected {token!r}. The line has too many values.",
 }

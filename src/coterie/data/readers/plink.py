@@ -224,7 +224,7 @@ def _read_table(path: Path, n_columns: int, columns: str) -> list[list[str]]:
         if len(row) != n_columns:
             raise DataFileError(f"the line has {len(row)} columns instead of {n_columns} ({columns}).", path, line=number)
     if not rows:
-        raise DataFileError("the file is empty.", path)
+        raise DataFileError("the file is empty. Check that it was written completely.", path)
     return rows
 
 

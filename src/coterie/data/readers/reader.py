@@ -229,7 +229,7 @@ def labelled_samples(missing: np.ndarray, policy: str, path: Path, what: str) ->
         first = int(np.argmax(missing))
         raise DataFileError(
             f"{count} of {len(missing)} samples have no label in {what}. The first is sample {first}. Drop them with "
-            "missing_labels='drop' or complete the labels.",
+            "missing_labels='drop' or add the labels.",
             path,
         )
     if count == len(missing):

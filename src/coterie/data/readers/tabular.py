@@ -40,6 +40,9 @@ _COLUMN_BYTES = 2000
 _ROW_BYTES = 32
 # Bytes per text label: a Python string, and its copy while the classes are determined.
 _STRING_BYTES = 150
+# Delimiters to look for in the name of a single column, with the remedy if another format has this delimiter.
+_DELIMITERS = {";": "", "\t": "Set format='tsv'.", "|": "", ",": "Set format='csv'."}
+_MAX_NAME_LENGTH = 60
 # Words that pyarrow reads as booleans.
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 
@@ -51,6 +54,7 @@ class TabularReader(Reader):
     them. The parameters are described in :class:`CsvReader`.
     """
 
+    delimiter: str | None = None  # None if the format is not text
     _n_columns: int
     _n_header_lines: int | None = None  # None if the format has no lines
 
@@ -95,7 +99,7 @@ class TabularReader(Reader):
         if not self._features:
             wanted = self._wanted
             missing = "" if not wanted else f" The file has none of the columns {listed([repr(name) for name in wanted], 5)}."
-            raise DataFileError(f"there are no feature columns.{missing}", self.path, line=1)
+            raise DataFileError(f"no column is left for features.{missing}", self.path, line=1)
         self.shape = (None, len(self._features))
         others = (self._label_column, self._name_column)
         self._used = sorted({*self._features, *(j for j in others if j is not None)})
@@ -134,12 +138,26 @@ class TabularReader(Reader):
         found = self.survey(all_columns=False)
         wrong = {j: column for j, column in zip(self._features, found, strict=True) if not column.usable}
         if wrong and not self._keep_numeric:
-            raise DataFileError(describe_problems(found, self._n_header_lines), self.path)
+            hint = self._other_delimiter()
+            problems = f"the only column is not numeric. {hint}" if hint else describe_problems(found, self._n_header_lines)
+            raise DataFileError(problems, self.path)
         self._booleans = {j for j, column in zip(self._features, found, strict=True) if column.kind == "booleans"}
         if wrong:
             self._features = [j for j in self._features if j not in wrong]
             self.notes["columns_ignored"] = f"{len(wrong)} ({listed([column.name for column in wrong.values()])})"
             self._set_features()
+
+    def _other_delimiter(self) -> str:
+        """Return sentences about the delimiter if the name of the only column contains another one; "" otherwise."""
+        if self.delimiter is None or self._n_columns != 1 or not self._column_names:
+            return ""
+        name = self._column_names[0]
+        mark = next((mark for mark in _DELIMITERS if mark in name and mark != self.delimiter), None)
+        if mark is None:
+            return ""
+        shown = name if len(name) <= _MAX_NAME_LENGTH else f"{name[: _MAX_NAME_LENGTH - 1]}…"
+        remedy = _DELIMITERS[mark] or f"Convert the file to {'commas' if self.delimiter == ',' else 'tabs'}."
+        return f"The file has one column named {shown!r}. Is the delimiter {mark!r}? {remedy}"
 
     def _label_position(self, names: Sequence[str] | None, n_columns: int) -> int | None:
         label = self._label
@@ -167,13 +185,14 @@ class TabularReader(Reader):
         if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
             if -n_columns <= column < n_columns:
                 return int(column) % n_columns
-            message = f"{option}={column} is out of range. There are {n_columns} columns."
+            message = f"{option}={column} is out of range. There are {n_columns} columns (0 to {n_columns - 1})."
             raise DataFileError(message, self.path, line=1)
         if names is None:
             raise DataFileError(f"{option}={column!r}: the columns have no names. Pass a position.", self.path, line=1)
         positions = [j for j, name in enumerate(names) if name == column]
         if len(positions) != 1:
-            problem = "two columns have this name." if positions else f"column not found. {suggest_names(str(column), names)}"
+            hint = self._other_delimiter() or suggest_names(str(column), names)
+            problem = "two columns have this name." if positions else f"column not found. {hint}"
             raise DataFileError(f"{option}={column!r}: {problem}", self.path, line=1)
         return positions[0]
 
@@ -233,7 +252,8 @@ class TabularReader(Reader):
     def _raise_missing_label(self, sample: int) -> None:
         labelled_samples(np.array([False]), self._missing_labels, self.path, "")  # raises if the policy is invalid
         raise DataFileError(
-            f"the label of sample {sample} is missing. Drop such samples with missing_labels='drop' or complete the labels.",
+            f"the label of sample {sample} is missing. Drop samples without a label (missing_labels='drop'), or add the "
+            "labels.",
             self.path,
         )
 
@@ -371,6 +391,7 @@ class CsvReader(TabularReader):
     def _read_error(self, error: Exception) -> DataFileError:
         """Return an error with all columns that are not numeric, or the message of pyarrow with the column's name."""
         text = error_summary(error)
+        ragged = re.search(r"Expected (\d+) columns, got (\d+)", text)
         not_a_number = "conversion error to" in text and "conversion error to string" not in text
         if not_a_number:  # otherwise the survey, which reads text, would fail too
             problems = describe_problems(self.survey(all_columns=False), self._n_header_lines)
@@ -386,6 +407,10 @@ class CsvReader(TabularReader):
             else ""
         )
         line = int(row.group(1)) + (self._n_header_lines or 0) if row else None
+        if ragged:
+            got = f"{ragged[2]} column{'s' * (ragged[2] != '1')}"
+            message = f"this line has {got}, but the first line has {ragged[1]}. Correct or remove the line."
+            return DataFileError(message, self.path, line=line)
         return DataFileError(f"{text}.{advice}", self.path, line=line)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import zlib
@@ -129,7 +130,7 @@ def read_header(folder: Path | Folder) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "Folder not found" if not place.exists() else f"The folder has no {HEADER}, so it is not a Coterie store"
         raise FileNotFoundError(
-            error.errno, f"{what}. Create a store with coterie.data.convert or `coterie convert`", str(place.path)
+            errno.ENOENT, f"{what}. Create a store with coterie.data.convert or `coterie convert`", str(place.path)
         ) from error
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise damaged(path, f"the header is not JSON ({error})") from error

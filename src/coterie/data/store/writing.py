@@ -328,7 +328,7 @@ class StoreFolder:
             return False
         if not self.overwrite:
             raise FileExistsError(
-                17, "Path exists already. Choose another name, or overwrite it (overwrite=True)", str(self._given)
+                17, "The path already exists. Choose another name, or overwrite it (overwrite=True)", str(self._given)
             )
         try:
             read_header(self.path)
