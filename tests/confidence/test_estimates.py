@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coterie import FeatureGroup, FeatureGroups, GroupDiscoveryClassifier, GroupDiscoveryRegressor, group_confidence
 from coterie.confidence import estimation
-from coterie.confidence.estimation import complementary, shuffled
+from coterie.confidence.estimation import complementary, permute_labels
 from coterie.confidence.result import Choices, GroupConfidence, expected_false, false_share, shah_samworth
 
 GROUPS = FeatureGroups(
@@ -111,7 +111,7 @@ def test_a_result_by_hand():
         "0.67",
         "fixed",
         "expected by chance",
-        "share of false",
+        "false share",
     ):
         assert words in page
     assert "expected by chance" not in made(permuted=())._repr_html_()
@@ -156,13 +156,13 @@ def cohort():
     return X, X[:, 3] - X[:, 5] + covariates[:, 0] + 0.3 * rng.standard_normal(60), covariates
 
 
-def test_shuffled_labels_take_their_covariates_along_and_leave_out_samples_of_weight_zero(cohort):
+def test_permuted_labels_take_their_covariates_along_and_leave_out_samples_of_weight_zero(cohort):
     X, y, covariates = cohort
     weight = np.ones(60)
     weight[::4] = 0.0
     model = GroupDiscoveryRegressor(3).fit(X, y, covariates=covariates)
     data = replace(model._read(X, y, covariates=covariates), weight=weight)
-    other = shuffled(data, 5, 1)
+    other = permute_labels(data, 5, 1)
     np.testing.assert_array_equal(other.targets[::4], y[::4])
     assert sorted(other.targets) == sorted(y)
     assert (other.targets[weight > 0] != y[weight > 0]).mean() > 0.8
@@ -171,8 +171,8 @@ def test_shuffled_labels_take_their_covariates_along_and_leave_out_samples_of_we
     np.testing.assert_array_equal(other.covariates, covariates[order])
     np.testing.assert_array_equal(other.y, y[order])
     for seed, permutation in ((5, 2), (6, 1)):
-        assert (shuffled(data, seed, permutation).targets != other.targets).any()
-    np.testing.assert_array_equal(shuffled(data, 5, 1).targets, other.targets)
+        assert (permute_labels(data, seed, permutation).targets != other.targets).any()
+    np.testing.assert_array_equal(permute_labels(data, 5, 1).targets, other.targets)
     first, second = complementary(data, 5, 0, 0, stratified=False)
     np.testing.assert_array_equal(first + second, weight)
     assert not (first * second).any()
@@ -236,11 +236,11 @@ def test_progress_announces_the_permutations(cohort, capsys):
     group_confidence(model, X, y, n_pairs=2, n_permutations=2, random_state=0, verbose=1)
     taken = time.perf_counter() - began
     words = "".join(capsys.readouterr())
-    assert "permutations of the labels to come" in words
+    assert "label permutations remaining" in words
     assert int(re.search(r"about (\d+) s", words)[1]) <= 10 * taken + 1  # ten more fits are announced after four
-    assert "Shuffled labels, 2" in words
+    assert "Permutation 2" in words
     group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0, verbose=1)
-    assert "permutations of the labels to come" not in "".join(capsys.readouterr())
+    assert "label permutations remaining" not in "".join(capsys.readouterr())
     group_confidence(model, X, y, n_pairs=2, n_permutations=1, random_state=0)
     assert not "".join(capsys.readouterr())
 
