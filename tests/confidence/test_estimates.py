@@ -259,3 +259,73 @@ def test_default_values_are_the_documented_ones():
         if parameter.default is not inspect.Parameter.empty:
             assert documented is not None, parameter.name
             assert ast.literal_eval(documented[1]) == parameter.default
+
+
+def test_samples_of_weight_zero_cannot_be_halved(cohort):
+    """A class with two samples, of which one has weight zero, has one sample."""
+    X, y = cohort[0][:6], np.array(["a", "b", "a", "b", "a", "a"])
+    model = GroupDiscoveryClassifier(1).fit(X, y)
+    weight = np.array([1.0, 2.0, 1.0, 0.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="Class 'b' has one sample, which cannot be halved"):
+        group_confidence(model, X, y, weight, n_pairs=1, n_permutations=0)
+    weight[3] = 0.5
+    assert group_confidence(model, X, y, weight, n_pairs=1, n_permutations=0).n_pairs == 1
+
+
+def test_drawn_seeds_have_31_bits():
+    drawn = [estimation._seed(np.random.RandomState(k)) for k in range(40)]
+    assert 2**30 < max(drawn) < 2**31 - 1
+    assert len(set(drawn)) == 40
+    assert estimation._seed(2**40) == 2**40  # A given seed is used as it is.
+
+
+def test_other_data_than_those_of_the_fit_are_refused(cohort):
+    X, y, _ = cohort
+    model = GroupDiscoveryRegressor(2).fit(X, y)
+    with pytest.raises(ValueError, match="X has 11 features, but the model was fitted to 12"):
+        group_confidence(model, X[:, :11], y)
+    labels = np.where(y > 0, "a", "b")
+    with pytest.raises(ValueError, match="y has other classes than the model"):
+        group_confidence(GroupDiscoveryClassifier(2).fit(X, labels), X, np.where(y > 0, "a", "c"))
+
+
+def task_of(cohort, **options):
+    X, y, _ = cohort
+    model = GroupDiscoveryRegressor(2).fit(X, y)
+    return estimation._Task(model, model._read(X, y), 1, options.get("verbose", 0), 0)
+
+
+def test_batches_are_limited_by_time(cohort):
+    task = task_of(cohort)
+    assert task._batch_size() == 5
+    for seconds_per_path, expected in ((1.0, 15), (0.5, 30), (1e3, 8)):
+        task._n_paths, task._seconds = 4, 4 * seconds_per_path
+        assert task._batch_size() == expected
+
+
+def test_batches_are_limited_by_memory(cohort, monkeypatch):
+    task = task_of(cohort)
+    task._n_paths, task._seconds = 1, 1e-9
+    for n_searches, expected in ((7, 3), (1, 1), (40, 20)):
+        monkeypatch.setattr(estimation, "batches", lambda searches, n, k=n_searches: iter([searches[:k]]))
+        assert task._batch_size() == expected
+
+
+def test_announced_time_of_permutations(cohort, capsys):
+    """One search on all samples and two per pair, for each permutation, at the mean time so far."""
+    task = task_of(cohort, verbose=1)
+    task._n_paths, task._seconds = 10, 20.0
+    task.report_permutation_cost(3, 4)
+    assert "about 54 s" in "".join(capsys.readouterr())
+    task.report_permutation_cost(0, 4)
+    task._n_paths = 0
+    task.report_permutation_cost(3, 4)
+    assert not "".join(capsys.readouterr())
+
+
+def test_varying_features_are_counted(cohort):
+    X, y, _ = cohort
+    X = X.copy()
+    X[:, 7] = 4.0
+    model = GroupDiscoveryRegressor(2).fit(X, y)
+    assert group_confidence(model, X, y, n_pairs=1, n_permutations=0, random_state=0).n_features == 11
