@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coterie import FeatureGroup, FeatureGroups, GroupDiscoveryClassifier, GroupDiscoveryRegressor, group_confidence
 from coterie.confidence import estimation
-from coterie.confidence.estimation import complementary, shuffled
+from coterie.confidence.estimation import complementary, permute_labels
 from coterie.confidence.result import Choices, GroupConfidence, expected_false, false_share, shah_samworth
 
 GROUPS = FeatureGroups(
@@ -111,7 +111,7 @@ def test_a_result_by_hand():
         "0.67",
         "fixed",
         "expected by chance",
-        "share of false",
+        "false share",
     ):
         assert words in page
     assert "expected by chance" not in made(permuted=())._repr_html_()
@@ -156,13 +156,13 @@ def cohort():
     return X, X[:, 3] - X[:, 5] + covariates[:, 0] + 0.3 * rng.standard_normal(60), covariates
 
 
-def test_shuffled_labels_take_their_covariates_along_and_leave_out_samples_of_weight_zero(cohort):
+def test_permuted_labels_take_their_covariates_along_and_leave_out_samples_of_weight_zero(cohort):
     X, y, covariates = cohort
     weight = np.ones(60)
     weight[::4] = 0.0
     model = GroupDiscoveryRegressor(3).fit(X, y, covariates=covariates)
     data = replace(model._read(X, y, covariates=covariates), weight=weight)
-    other = shuffled(data, 5, 1)
+    other = permute_labels(data, 5, 1)
     np.testing.assert_array_equal(other.targets[::4], y[::4])
     assert sorted(other.targets) == sorted(y)
     assert (other.targets[weight > 0] != y[weight > 0]).mean() > 0.8
@@ -171,8 +171,8 @@ def test_shuffled_labels_take_their_covariates_along_and_leave_out_samples_of_we
     np.testing.assert_array_equal(other.covariates, covariates[order])
     np.testing.assert_array_equal(other.y, y[order])
     for seed, permutation in ((5, 2), (6, 1)):
-        assert (shuffled(data, seed, permutation).targets != other.targets).any()
-    np.testing.assert_array_equal(shuffled(data, 5, 1).targets, other.targets)
+        assert (permute_labels(data, seed, permutation).targets != other.targets).any()
+    np.testing.assert_array_equal(permute_labels(data, 5, 1).targets, other.targets)
     first, second = complementary(data, 5, 0, 0, stratified=False)
     np.testing.assert_array_equal(first + second, weight)
     assert not (first * second).any()
@@ -236,11 +236,11 @@ def test_progress_announces_the_permutations(cohort, capsys):
     group_confidence(model, X, y, n_pairs=2, n_permutations=2, random_state=0, verbose=1)
     taken = time.perf_counter() - began
     words = "".join(capsys.readouterr())
-    assert "permutations of the labels to come" in words
+    assert "label permutations remaining" in words
     assert int(re.search(r"about (\d+) s", words)[1]) <= 10 * taken + 1  # ten more fits are announced after four
-    assert "Shuffled labels, 2" in words
+    assert "Permutation 2" in words
     group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0, verbose=1)
-    assert "permutations of the labels to come" not in "".join(capsys.readouterr())
+    assert "label permutations remaining" not in "".join(capsys.readouterr())
     group_confidence(model, X, y, n_pairs=2, n_permutations=1, random_state=0)
     assert not "".join(capsys.readouterr())
 
@@ -259,3 +259,73 @@ def test_default_values_are_the_documented_ones():
         if parameter.default is not inspect.Parameter.empty:
             assert documented is not None, parameter.name
             assert ast.literal_eval(documented[1]) == parameter.default
+
+
+def test_samples_of_weight_zero_cannot_be_halved(cohort):
+    """A class with two samples, of which one has weight zero, has one sample."""
+    X, y = cohort[0][:6], np.array(["a", "b", "a", "b", "a", "a"])
+    model = GroupDiscoveryClassifier(1).fit(X, y)
+    weight = np.array([1.0, 2.0, 1.0, 0.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="Class 'b' has one sample, which cannot be halved"):
+        group_confidence(model, X, y, weight, n_pairs=1, n_permutations=0)
+    weight[3] = 0.5
+    assert group_confidence(model, X, y, weight, n_pairs=1, n_permutations=0).n_pairs == 1
+
+
+def test_drawn_seeds_have_31_bits():
+    drawn = [estimation._seed(np.random.RandomState(k)) for k in range(40)]
+    assert 2**30 < max(drawn) < 2**31 - 1
+    assert len(set(drawn)) == 40
+    assert estimation._seed(2**40) == 2**40  # A given seed is used as it is.
+
+
+def test_other_data_than_those_of_the_fit_are_refused(cohort):
+    X, y, _ = cohort
+    model = GroupDiscoveryRegressor(2).fit(X, y)
+    with pytest.raises(ValueError, match="X has 11 features, but the model was fitted to 12"):
+        group_confidence(model, X[:, :11], y)
+    labels = np.where(y > 0, "a", "b")
+    with pytest.raises(ValueError, match="y has other classes than the model"):
+        group_confidence(GroupDiscoveryClassifier(2).fit(X, labels), X, np.where(y > 0, "a", "c"))
+
+
+def task_of(cohort, **options):
+    X, y, _ = cohort
+    model = GroupDiscoveryRegressor(2).fit(X, y)
+    return estimation._Task(model, model._read(X, y), 1, options.get("verbose", 0), 0)
+
+
+def test_batches_are_limited_by_time(cohort):
+    task = task_of(cohort)
+    assert task._batch_size() == 5
+    for seconds_per_path, expected in ((1.0, 15), (0.5, 30), (1e3, 8)):
+        task._n_paths, task._seconds = 4, 4 * seconds_per_path
+        assert task._batch_size() == expected
+
+
+def test_batches_are_limited_by_memory(cohort, monkeypatch):
+    task = task_of(cohort)
+    task._n_paths, task._seconds = 1, 1e-9
+    for n_searches, expected in ((7, 3), (1, 1), (40, 20)):
+        monkeypatch.setattr(estimation, "batches", lambda searches, n, k=n_searches: iter([searches[:k]]))
+        assert task._batch_size() == expected
+
+
+def test_announced_time_of_permutations(cohort, capsys):
+    """One search on all samples and two per pair, for each permutation, at the mean time so far."""
+    task = task_of(cohort, verbose=1)
+    task._n_paths, task._seconds = 10, 20.0
+    task.report_permutation_cost(3, 4)
+    assert "about 54 s" in "".join(capsys.readouterr())
+    task.report_permutation_cost(0, 4)
+    task._n_paths = 0
+    task.report_permutation_cost(3, 4)
+    assert not "".join(capsys.readouterr())
+
+
+def test_varying_features_are_counted(cohort):
+    X, y, _ = cohort
+    X = X.copy()
+    X[:, 7] = 4.0
+    model = GroupDiscoveryRegressor(2).fit(X, y)
+    assert group_confidence(model, X, y, n_pairs=1, n_permutations=0, random_state=0).n_features == 11

@@ -296,5 +296,5 @@ def test_functions_and_dictionaries_distinguish_criteria(data, tmp_path, first, 
     path = tmp_path / "run"
     selector(path, criterion=first, n_probes=30).fit(*data)
     selector(path, criterion=first, n_probes=31).fit(*data)
-    with pytest.raises(ValueError, match="another criterion"):
+    with pytest.raises(ValueError, match="a different criterion"):
         selector(path, criterion=second, n_probes=31).fit(*data)

@@ -42,12 +42,12 @@ def test_a_wave_does_not_go_beyond_the_number_of_probes():
 def test_the_first_rule_that_is_met():
     sums = ProbeSums.replay(PLAN, np.ones(40))
     least = sums.coverage
-    assert ProbeBudget(None, None, None).met(sums, 1e9) is None
-    assert ProbeBudget(41, 5.0, least + 1).met(sums, 4.9) is None
-    assert ProbeBudget(40, 5.0, least).met(sums, 5.0) == "n_probes"
-    assert ProbeBudget(41, 5.0, least).met(sums, 5.0) == "min_coverage"
-    assert ProbeBudget(41, 5.0, least + 1).met(sums, 5.0) == "max_seconds"
-    assert ProbeBudget(None, 5.0, None).met(ProbeSums(PLAN), 9.0) is None  # one probe at least
+    assert ProbeBudget(None, None, None).is_reached(sums, 1e9) is None
+    assert ProbeBudget(41, 5.0, least + 1).is_reached(sums, 4.9) is None
+    assert ProbeBudget(40, 5.0, least).is_reached(sums, 5.0) == "n_probes"
+    assert ProbeBudget(41, 5.0, least).is_reached(sums, 5.0) == "min_coverage"
+    assert ProbeBudget(41, 5.0, least + 1).is_reached(sums, 5.0) == "max_seconds"
+    assert ProbeBudget(None, 5.0, None).is_reached(ProbeSums(PLAN), 9.0) is None  # one probe at least
 
 
 def test_about_how_many_probes_a_rule_takes():
@@ -82,9 +82,9 @@ def test_one_feature_is_in_all_probes_without_a_warning(recwarn):
 def test_two_features_of_which_too_little_is_known():
     X, y = features_and_labels(2)
     model = DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=1, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"\d of 2 features were held by none or by all of the 1 probes"):
+    with pytest.warns(ConvergenceWarning, match=r"\d of 2 features are in none or in all of the 1 probes"):
         clone(model).set_params(n_probes=1).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="Low coverage: after 30 probes"):
+    with pytest.warns(ConvergenceWarning, match="Low coverage after 30 probes"):
         clone(model).set_params(n_probes=30).fit(X, y)
 
 

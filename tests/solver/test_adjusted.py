@@ -1,5 +1,7 @@
 """Losses with covariates eliminated, compared with cvxpy and, for regression, with a regression on residuals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -109,3 +111,70 @@ def test_more_covariates_than_samples(rng, n_covariates):
     design = np.column_stack([covariates, np.ones(10)])
     explained = design @ np.linalg.lstsq(design, y, rcond=None)[0]
     np.testing.assert_allclose(state.residual[:, 0], y - explained, atol=1e-9)
+
+
+def test_covariates_are_whitened_with_the_sample_weights(rng):
+    covariates, weight = rng.standard_normal((40, 3)) * [1.0, 1e5, 1e-5] + [0.0, 3.0, 1.0], rng.random(40)
+    weight[::5] = 0.0
+    covariates[::5] = 1e3  # Samples of weight zero do not count.
+    labels = np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    loss = AdjustedLoss(SquaredHinge(labels, weight, 1.0, True), covariates, weight)
+    share = weight / weight.sum()
+    np.testing.assert_allclose(share @ loss.covariates, 0.0, atol=1e-8)
+    np.testing.assert_allclose(loss.covariates.T @ (share[:, None] * loss.covariates), np.eye(3), atol=1e-6)
+    kinds = loss.kinds()
+    assert (kinds[::5] == -1).all()
+    assert len(np.unique(kinds[weight > 0])) == np.count_nonzero(weight)
+
+
+def test_the_penalty_of_covariates_is_a_share_of_the_curvature(rng):
+    labels, covariates = np.where(np.arange(30) % 2 == 0, 1.0, -1.0), rng.standard_normal((30, 2))
+    original = SquaredHinge(labels, np.ones(30), 3.0, True)
+    loss = AdjustedLoss(original, covariates, np.ones(30))
+    assert loss.covariate_penalty == pytest.approx(1e-4 * original.evaluate(np.zeros((30, 1))).curvature.sum())
+    assert AdjustedLoss(SquaredLoss(labels, np.ones(30), 3.0, True), covariates, np.ones(30)).covariate_penalty == 0.0
+    (plain,) = loss.plain()
+    assert plain.covariate_penalty == loss.covariate_penalty
+    smaller = plain.scaled(0.01)
+    assert smaller.covariate_penalty == pytest.approx(0.01 * loss.covariate_penalty)
+    np.testing.assert_array_equal(smaller.covariates, loss.covariates)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_value_and_intercept_are_those_of_the_original_covariates(rng, intercept):
+    X, covariates, y, weight = problem(rng, 50, 4)
+    labels = np.where(y > 0, 1.0, -1.0)
+    original = SquaredHinge(labels, weight, 0.5, intercept)
+    loss = AdjustedLoss(original, covariates[:, :3], weight)
+    outputs = X[:, [1]]
+    state = loss.evaluate(outputs)
+    adjusted = outputs + covariates[:, :3] @ state.covariate_coef
+    direct = original.evaluate(adjusted)
+    squares = 0.5 * loss.covariate_penalty * (state.eliminated**2).sum()
+    assert state.value == pytest.approx(direct.value + squares, rel=1e-9)
+    np.testing.assert_allclose(state.intercept, direct.intercept, rtol=1e-8)
+    # Fenchel and Young: the pair of value and conjugate belongs to the same residual.
+    assert state.value + state.conjugate == pytest.approx(-(state.residual * outputs).sum(), abs=1e-9)
+    assert loss.conjugate(state.residual) == pytest.approx(state.conjugate, rel=1e-9)
+    again = loss.evaluate(outputs, state)
+    np.testing.assert_allclose(again.eliminated, state.eliminated, rtol=1e-9, atol=1e-12)
+
+
+def test_weights_of_covariates_stay_if_no_step_decreases_the_loss(rng):
+    """The step is halved until it is tiny, and then the search ends."""
+
+    class Reversed(SquaredLoss):
+        """A loss whose residual has the wrong sign, so that every step increases the value."""
+
+        evaluations = 0
+
+        def evaluate(self, outputs, previous=None):
+            type(self).evaluations += 1
+            state = super().evaluate(outputs, previous)
+            return replace(state, residual=-state.residual)
+
+    loss = AdjustedLoss(Reversed(rng.standard_normal(20), np.ones(20), 1.0, True), rng.standard_normal((20, 2)), np.ones(20))
+    Reversed.evaluations = 0
+    state = loss.evaluate(np.zeros((20, 1)))
+    assert not state.eliminated.any()
+    assert 10 < Reversed.evaluations < 30

@@ -5,7 +5,15 @@ from scipy import optimize
 from coterie.solver.design import DenseDesign
 from coterie.solver.interior_point import interior_point
 from coterie.solver.loss import MERGING, Loss, LossState, Targets
-from coterie.solver.losses import OneClassHinge, OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from coterie.solver.losses import (
+    LossRule,
+    OneClassHinge,
+    OneVsRestHinge,
+    SquaredHinge,
+    SquaredLoss,
+    UnitHinge,
+    loss_of,
+)
 from coterie.solver.wide import wide_master
 from tests import naive
 
@@ -190,3 +198,80 @@ def test_outputs_of_the_best_constant_prediction():
     assert SquaredHinge.constant_outputs(Targets(np.array([0, 1, 2]), 3), weight) == pytest.approx([1 / 6, 2 / 6, 3 / 6])
     assert SquaredLoss.constant_outputs(Targets(np.array([1.0, 2.0, 4.0]), 0), weight) == pytest.approx([17 / 6])
     assert OneClassHinge.predict(OneClassHinge.constant_outputs(Targets(np.ones(3), 0), weight)[None]).tolist() == [1]
+
+
+def test_the_importance_of_a_class_is_the_root_of_its_relative_size():
+    codes, weight = np.array([0, 0, 0, 1, 2]), np.array([1.0, 2.0, 1.0, 1.0, 1.0])
+    for fit_intercept, n_strata in ((True, 2), (False, 1)):
+        loss = OneVsRestHinge(codes, 3, weight, 1.0, fit_intercept)
+        np.testing.assert_allclose(loss.mass.sum(axis=1), np.sqrt([2.0, 0.5, 0.5]))
+        np.testing.assert_allclose(loss.mass, np.repeat(np.sqrt([[2.0], [0.5], [0.5]]) / n_strata, n_strata, axis=1))
+        assert (loss.n_outputs, loss.n_strata, loss.centred) == (3, n_strata, fit_intercept)
+        assert [plain.labels.tolist() for plain in loss.plain()] == [
+            [1, 1, 1, -1, -1], [-1, -1, -1, 1, -1], [-1, -1, -1, -1, 1]
+        ]  # fmt: skip
+    equal = OneVsRestHinge(np.array([0, 1, 2]), 3, np.ones(3), 1.0, True)
+    np.testing.assert_allclose(equal.mass, 0.5)
+
+
+def test_losses_of_targets():
+    weight = np.ones(4)
+    two = SquaredHinge.of(Targets(np.array([0, 1, 1, 0]), 2), weight, 0.3, True)
+    assert (type(two), two.labels.tolist(), two.C, two.centred) == (SquaredHinge, [-1, 1, 1, -1], 0.3, True)
+    several = SquaredHinge.of(Targets(np.array([0, 1, 2, 0]), 3), weight, 0.3, False)
+    assert (type(several), several.n_outputs, several.centred) == (OneVsRestHinge, 3, False)
+    one = OneClassHinge.of(Targets(np.array([1, 1, -1, 1]), 0), weight, 0.3, True)
+    assert (one.labels.tolist(), one.centred) == ([1, 1, 1, 1], False)
+    numbers = SquaredLoss.of(Targets(np.array([1.0, 2.0, 3.0, 4.0]), 0), weight, 0.3, True)
+    assert (type(numbers), numbers.targets.tolist(), numbers.constant) == (SquaredLoss, [1, 2, 3, 4], 0.0)
+    with pytest.raises(NotImplementedError, match="Halves cannot be the loss of an estimator"):
+        Halves.of(Targets(weight, 0), weight, 1.0, True)
+
+
+def test_merge_keys_separate_classes_and_mark_weights_of_zero():
+    weight, labels = np.array([1.0, 0.0, 2.0, 1e-12]), np.array([1.0, 1.0, -1.0, -1.0])
+    assert SquaredHinge(labels, weight, 1.0, True).kinds().tolist() == [1, -1, 0, 0]
+    assert OneVsRestHinge(np.array([2, 1, 0, 1]), 3, weight, 1.0, True).kinds().tolist() == [2, -1, 0, 1]
+    assert SquaredLoss(labels, weight, 1.0, True).kinds().tolist() == [0, -1, 0, 0]
+
+
+def test_constants_of_the_squared_loss_cancel_in_the_gap(rng):
+    targets, weight = rng.standard_normal(6), np.ones(6)
+    plain = SquaredLoss(targets, weight, 2.0, True).evaluate(np.zeros((6, 1)))
+    moved = SquaredLoss(targets, weight, 2.0, True, constant=3.0).evaluate(np.zeros((6, 1)))
+    assert moved.value - plain.value == pytest.approx(3.0)
+    assert moved.conjugate - plain.conjugate == pytest.approx(-3.0)
+
+
+def test_one_sample_of_a_regression_is_its_own_mean():
+    state = SquaredLoss(np.array([7.0]), np.ones(1), 1.0, True).evaluate(np.array([[2.0]]))
+    assert (state.value, state.conjugate, state.residual.tolist(), state.intercept.tolist()) == (0.0, 0.0, [[0.0]], [5.0])
+    state = SquaredLoss(np.array([7.0]), np.ones(1), 2.0, False).evaluate(np.array([[2.0]]))
+    assert (state.value, state.residual.tolist(), state.intercept.tolist()) == (25.0, [[10.0]], [0.0])
+    assert state.conjugate == 25.0 - 70.0
+
+
+def test_one_sample_per_class_has_half_of_the_mass():
+    state = SquaredHinge(np.array([1.0, -1.0]), np.ones(2), 0.5, True).evaluate(np.array([[3.0], [1.0]]))
+    np.testing.assert_allclose(state.residual[:, 0], [0.5, -0.5])
+    # Offsets p - 3 = 1 and q + 1 = 1, so the margin is (4 + 0) / 2 and the intercept (0 - 4) / 2.
+    np.testing.assert_allclose(state.offsets, [[4.0, 0.0]])
+    assert (state.margin[0], state.intercept[0]) == (pytest.approx(2.0), pytest.approx(-2.0))
+    assert state.value == pytest.approx(-2.0 + 0.5 * 0.5 * 2)
+
+
+def test_valid_losses_of_a_parameter():
+    for kind, name, other in (("classes", "squared_hinge", "squared"), ("numbers", "squared", "squared_hinge")):
+        rule = LossRule(kind)
+        assert rule.allows(name)
+        assert not rule.allows(other)
+        assert rule.allows(SquaredHinge)
+        assert not rule.allows(3)
+        assert repr(name) in rule.description()
+        assert loss_of(SquaredHinge, kind) is SquaredHinge
+    assert loss_of("squared", "numbers") is SquaredLoss
+
+    class Half:
+        of = predict = staticmethod(len)
+
+    assert not LossRule("classes").allows(Half())

@@ -288,3 +288,80 @@ def test_a_step_that_decreases_nothing_is_halved():
     for factor, step in ((2.0 - 1e-4, 0.5), (2.0 - 1e-3, 1.0)):
         trial, _, _ = master._line_search(coef, outputs, primal, gradient, factor * best, state)
         np.testing.assert_array_equal(trial, step * factor * best)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "steps", "n_evaluated", "best"),
+    [
+        ([1.0, 1e-13], (20, 0), 2, 1),  # the precision
+        ([1.0] + [1e-8] * 30, (20, 0), 5, 4),  # three steps without progress, near the optimum
+        ([1.0, 1e-8, 1e-8, 1e-8] + [1e-9] * 30, (20, 0), 8, 7),  # progress in between
+        ([1.0, 1e-8] + [2e-8] * 30, (20, 0), 5, 1),
+        ([1.0] + [1e-6] * 30, (6, 0), 7, 6),  # far from the optimum, the number of steps
+        ([1.0] + [0.5] * 30, (3, 5), 4, 3),
+        ([1.0] + [0.05] * 30, (3, 5), 9, 8),  # extra steps near the optimum
+        ([1.0, 0.05, 0.5, 0.5] + [0.5] * 30, (3, 5), 9, 1),
+    ],
+)
+def test_when_newton_steps_end(monkeypatch, gaps, steps, n_evaluated, best):
+    """The gaps are given. The solution with the smallest gap, the last one of ties, is returned."""
+    X, y, weight = problem(0, p=2)
+    master = master_on(X, SquaredHinge(y, weight, 1.0, True))
+    master.add_block(np.arange(2))
+    certify, evaluated = Master._certify, []
+
+    def given_gaps(self, *arguments):
+        evaluated.append(gaps[len(evaluated)])
+        return replace(certify(self, *arguments), gap=evaluated[-1])
+
+    def stay(self, coef, outputs, primal, gradient, target, state):
+        return coef, outputs, state
+
+    monkeypatch.setattr(Master, "_certify", given_gaps)
+    monkeypatch.setattr(Master, "_line_search", stay)
+    solution = master._newton(np.zeros((2, 1)), *steps)
+    assert len(evaluated) == n_evaluated
+    assert (solution.n_iter, solution.gap) == (best, gaps[best])
+
+
+def test_a_loose_precision_takes_fewer_steps():
+    X, y, weight = problem(1)
+    results = []
+    for precision in (0.5, 1e-12):
+        loss = SquaredHinge(y, weight, 1.0, True)
+        master = Master(loss, design_of(FeatureView.of(as_source(X), centred=True)), precision=precision)
+        master.add_block(np.arange(9))
+        results.append(master.solve())
+    assert results[0].n_iter < results[1].n_iter
+    assert results[1].gap < results[0].gap <= 0.5
+    assert Master(loss, design_of(FeatureView.of(as_source(X)))).precision == 1e-12
+
+
+def test_level_start_and_blocks():
+    X, y, weight = problem(2)
+    master = master_on(X, SquaredHinge(y, weight, 0.5, True))
+    start = master.start
+    assert (start.gap, start.n_iter, start.coef.shape, master.level) == (0.0, 0, (0, 1), 0.0)
+    assert start.objective == pytest.approx(start.bound, rel=1e-9)  # Dual and primal agree without features.
+    assert (start.residual[:, 0] * y >= 0).all()
+    centred = X - X.mean(axis=0)
+    for first, last in ((0, 2), (2, 5), (5, 9)):
+        master.add_block(np.arange(first, last))
+        assert master.blocks[-1] == last
+        assert not master._coef[first:last].any()
+        solution = master.solve()
+        scores = centred[:, :last].T @ solution.residual[:, 0]
+        norms = [np.linalg.norm(scores[a:b]) for a, b in itertools.pairwise(master.blocks)]
+        assert master.level == pytest.approx(0.5 * max(norms) ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n_blocks", "n_features", "wide"),
+    [(1, 300, False), (1, 301, True), (2, 301, False), (2, 6000, False), (2, 6001, True), (0, 301, False)],
+)
+def test_designs_that_are_solved_without_a_matrix(n_blocks, n_features, wide):
+    X, y, weight = problem(0)
+    master = master_on(X, SquaredHinge(y, weight, 1.0, True))
+    master.blocks = np.linspace(0, n_features, n_blocks + 1).astype(np.int64)
+    master.design.n_features = n_features
+    assert master._is_wide() == wide

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from coterie.data import FeatureView, as_source
-from coterie.solver.design import CachedProducts, design_of
+from coterie.solver.design import CachedProducts, ScaledDesign, design_of
 
 
 @pytest.mark.parametrize("n_strata", [0, 1, 2])
@@ -70,3 +70,45 @@ def test_hessians_are_right_after_the_number_of_outputs_changes(rng, is_sparse, 
         curvature = rng.random((30, n_outputs))
         found = design.hessians(curvature, strata, signs, 2)
         np.testing.assert_allclose(found, hessians_by_formula(columns, curvature, strata, signs, 2), atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("min_cached", [0, 10**9])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_hessians_for_any_size_of_the_curvature(rng, is_sparse, min_cached, scale, monkeypatch):
+    """Offsets are projected out if the curvatures are small. A stratum without curvature contributes nothing."""
+    monkeypatch.setattr("coterie.solver.design._MIN_CACHED", min_cached)
+    X = rng.standard_normal((25, 3)) * (rng.random((25, 3)) < 0.7)
+    design = design_of(FeatureView.of(as_source(sparse.csc_array(X) if is_sparse else X), centred=False))
+    design.append(np.arange(3))
+    columns = design.output(np.eye(3))
+    strata = rng.integers(0, 2, (25, 2)).astype(np.int8)
+    signs, curvature = np.where(strata == 1, -1.0, 1.0), scale * rng.random((25, 2))
+    found = design.hessians(curvature, strata, signs, 2)
+    np.testing.assert_allclose(found, hessians_by_formula(columns, curvature, strata, signs, 2), atol=1e-12 * scale)
+    np.testing.assert_allclose(design.hessians(curvature, strata, signs, 0), design.grams(curvature), atol=1e-12 * scale)
+    curvature[strata == 1] = 0.0
+    expected = hessians_by_formula(columns, curvature, strata, signs, 1)
+    np.testing.assert_allclose(design.hessians(curvature, strata, signs, 2), expected, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_products_of_designs_by_naive_code(rng, is_sparse):
+    X = rng.standard_normal((15, 6)) * (rng.random((15, 6)) < 0.6)
+    design = design_of(FeatureView.of(as_source(sparse.csc_array(X) if is_sparse else X), centred=False))
+    design.append(np.array([4, 1]))
+    design.append(np.array([0, 5, 2]))
+    columns = X[:, [4, 1, 0, 5, 2]]
+    scaled = ScaledDesign(design, factor := rng.random((5, 1)))
+    assert design.n_features == scaled.n_features == 5
+    coef, residual, weight = rng.standard_normal((5, 2)), rng.standard_normal((15, 2)), rng.random((15, 2))
+    weight[::4] = 0.0
+    nothing = np.zeros((15, 2), dtype=np.int8)
+    for own, values in ((design, columns), (scaled, columns * factor.T)):
+        np.testing.assert_allclose(own.output(coef), values @ coef)
+        np.testing.assert_allclose(own.scores(residual), values.T @ residual)
+        np.testing.assert_allclose(own.sample_products(), values @ values.T, atol=1e-12)
+        grams = [values.T @ (part[:, None] * values) for part in weight.T]
+        np.testing.assert_allclose(own.hessians(weight, nothing, np.ones((15, 2)), 0), grams, atol=1e-12)
+    np.testing.assert_allclose(design.grams(weight), [columns.T @ (part[:, None] * columns) for part in weight.T], atol=1e-12)
+    np.testing.assert_allclose(design.sample_products(coef[:, 0] ** 2), columns * coef[:, 0] ** 2 @ columns.T, atol=1e-12)
