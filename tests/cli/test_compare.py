@@ -76,7 +76,7 @@ def test_json_resume_and_overwrite(shell, table, inline):
     other = shell.json(*command, "--cv", "3", "--overwrite")
     assert len(other["rows"]) == 6
     assert "Unknown method" in shell.error(*command, "-M", "gdn", "--overwrite")
-    assert "more than the 60 samples" in shell.error(*command, "--cv", "300", "--overwrite")
+    assert "exceeds the number of samples (60)" in shell.error(*command, "--cv", "300", "--overwrite")
     assert shell.json(*command, "--cv", "3")["rows"] == other["rows"]  # a slip costs nothing
 
 

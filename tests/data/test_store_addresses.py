@@ -70,9 +70,9 @@ def test_missing_stores_and_unknown_protocols(system):
     with pytest.raises(FileNotFoundError, match="Folder not found"):
         open_store("memory://nowhere/x.store")
     system.makedirs("/not-a-store")
-    with pytest.raises(FileNotFoundError, match=r"it has no header\.json, so it is not a Coterie store"):
+    with pytest.raises(FileNotFoundError, match=r"The folder has no header\.json, so it is not a Coterie store"):
         open_store("memory://not-a-store")
-    with pytest.raises(DataFileError, match="no way to this address"):
+    with pytest.raises(DataFileError, match="fsspec cannot open this URL"):
         open_store("nonsense://bucket/x.store")
 
 
@@ -99,7 +99,7 @@ def test_damage_behind_an_address_is_named(both, system, monkeypatch):
         raise ConnectionError("the line is dead")
 
     monkeypatch.setattr(type(system), "cat_file", gone)
-    with pytest.raises(DataFileError, match=r"it could not be fetched .*the line is dead"):
+    with pytest.raises(DataFileError, match=r"the file could not be fetched .*the line is dead"):
         open_store(address)
     assert here.shape == (41, 67)
 
