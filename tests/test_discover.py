@@ -165,7 +165,7 @@ def test_genotypes_are_saved_with_their_places(table, tmp_path):
 
 
 def test_folders_that_are_no_result_are_refused(found, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no result folder"):
+    with pytest.raises(FileNotFoundError, match="is not a result folder of Coterie"):
         coterie.load(tmp_path)
     found.save(tmp_path / "out")
     with pytest.raises(FileExistsError, match="out exists"):
@@ -174,7 +174,7 @@ def test_folders_that_are_no_result_are_refused(found, tmp_path):
     content = json.loads((tmp_path / "out" / "result.json").read_text())
     del content["summary"]
     (tmp_path / "out" / "result.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"result\.json does not fit model\.coterie beside it, or is damaged \('summary'\)"):
+    with pytest.raises(ValueError, match=r"result\.json is damaged or does not match model\.coterie in the same folder \('summary'\)"):
         coterie.load(tmp_path / "out")
 
 
