@@ -486,7 +486,11 @@ def test_classes_with_few_samples_are_named(chosen):
 def test_scales_far_apart(ratio, apart):
     X = np.random.default_rng(0).standard_normal((50, 1)) * np.array([[1.0, ratio, 0.0]])
     assert discovery.scales_differ(as_source(X)) is apart
+    assert discovery.scales_differ(as_source(1e-4 * X)) is apart
+    assert discovery.scales_differ(as_source(1e4 * X)) is apart
     assert not discovery.scales_differ(as_source(sparse.csc_array(X)))
+    assert not discovery.scales_differ(as_source(np.ones((5, 2))))
+    assert not discovery.scales_differ(as_source(np.array([[1.0, 100.0], [-1.0, -100.0]])))
 
 
 def test_any_input(table, tmp_path):

@@ -399,3 +399,23 @@ def test_searches_share_views_with_the_same_weights_and_scale():
         assert loop.oracle.view.sample_weight is path.data.weight
         assert loop.on_round is None
         assert not loop.warns
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_bounds_in_lockstep(reuse):
+    """Searches that stop at a given size need no bounds, except with reuse, where they decide on the next block."""
+    X, target = make_data("C")
+    options = {"n_features_per_round": 3, "reuse_features": reuse, "C": 0.01}
+    estimator = GroupDiscoveryRegressor(20, **options)
+    paths = [search(estimator, input_of(estimator, X, target), None, n_features) for n_features in (20, None)]
+    (sized, converged), _ = run_together(paths, n_threads=1)
+    assert np.isfinite(converged.upper)
+    assert np.isfinite(sized.upper) == reuse
+    for path, loop in zip(paths, (sized, converged), strict=True):
+        alone = path.loop()
+        alone.run()
+        if reuse:
+            assert alone.converged_at is not None
+            assert loop.converged_at == alone.converged_at
+            assert loop.upper == pytest.approx(alone.upper)
+        assert loop.oracle.supports.tolist() == alone.oracle.supports.tolist()

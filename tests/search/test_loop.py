@@ -121,6 +121,71 @@ def test_search_settles_when_the_objective_changes_little(rng):
         )
 
 
+@pytest.mark.parametrize("reuse", [False, True])
+def test_convergence_is_recorded_as_soon_as_the_bounds_agree(rng, reuse):
+    X, y = regression_data(rng)
+    n_within = 0
+    for tol in np.geomspace(1e-4, 0.5, 40):
+        options = {"n_features_per_round": 2, "reuse_features": reuse, "C": 0.02, "tol": tol, "threshold": 0.3}
+        loop = make_loop(GroupDiscoveryRegressor("auto", **options), X, y, None)
+        while not loop.finished:
+            assert loop.converged_at is None
+            n_rounds = len(loop.history)
+            loop.step()
+            agree = loop.upper - loop.lower <= tol * abs(loop.solution.objective)
+            assert (loop.converged_at is not None) == agree
+            if agree:
+                assert loop.settled
+                assert loop.converged_at == len(loop.history)
+                n_within += len(loop.history) > n_rounds
+        assert loop.settled
+        assert not loop.exhausted
+        if reuse:
+            assert loop.converged_at == len(loop.history)
+    assert n_within > 0 or not reuse  # Some searches converge by the lower bound of a round.
+
+
+def test_larger_blocks_are_another_problem(rng):
+    """Bounds for smaller sets do not bound the problem over larger sets."""
+    X, y = regression_data(rng)
+    loop = make_loop(GroupDiscoveryRegressor(13, C=0.1, tol=0.01, threshold=0.9), X, y, 13)
+    sizes, uppers = [], []
+    while not loop.finished:
+        loop.step()
+        sizes.append(loop.set_size)
+        uppers.append(loop.upper)
+    assert sizes == [1] * 11 + [2]
+    assert uppers[-1] > uppers[-2]
+    assert (np.diff(uppers[:-1]) <= 0).all()
+    loop = make_loop(GroupDiscoveryRegressor(13, C=0.1, tol=0.01, threshold=0.9), X, y, 13)
+    loop.set_size, loop.upper, loop.converged_at, loop.settled = 0, -1.0, 5, True
+    loop.queries()
+    assert (loop.set_size, loop.upper, loop.converged_at, loop.settled) == (1, np.inf, None, False)
+    loop.upper = 2.0
+    loop.queries()  # The size has not grown.
+    assert loop.upper == 2.0
+
+
+def test_final_bounds_may_show_convergence(rng):
+    """The final scores bound the last solution, which the upper bound of the last round does not cover."""
+    X, y = regression_data(rng)
+    estimator = GroupDiscoveryRegressor("auto", n_features_per_round=2, reuse_features=True, C=0.02, tol=1e-3, threshold=0.3)
+    loop = make_loop(estimator, X, y, None)
+    loop.run()
+    n_rounds, seen = len(loop.history), set()
+    for max_rounds in range(1, n_rounds + 1):
+        loop = make_loop(estimator.set_params(max_rounds=max_rounds), X, y, None)
+        loop.run()
+        lower, upper, converged_at = loop.final_bounds(loop.oracle.final_scores(loop.solution.residual))
+        assert lower == loop.lower
+        assert upper <= loop.upper
+        assert upper >= loop.solution.objective
+        agree = upper - lower <= 1e-3 * abs(loop.solution.objective)
+        assert converged_at == (max_rounds if agree else None)
+        seen.add(agree)
+    assert seen == {False, True}
+
+
 @pytest.mark.parametrize("warns", [True, False])
 def test_gaps_above_the_tolerance_warn(rng, warns):
     X, y = regression_data(rng)
