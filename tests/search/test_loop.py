@@ -260,6 +260,8 @@ def test_passes_and_correlations_are_counted(rng, monkeypatch, options):
     np.testing.assert_allclose(np.cumsum([entry.passes for entry in loop.history]), [passes for passes, _ in counts])
     assert np.cumsum([entry.n_correlations_evaluated for entry in loop.history]).tolist() == [pairs for _, pairs in counts]
     assert all(entry.passes > 0 for entry in loop.history)
+    if not options.get("reuse_features"):
+        assert len(created) == len(loop.history)  # The bound uses the scores of the walk.
 
     def expected_passes():
         return (sum(scores.n_scored for scores in created) + oracle.correlation.n_features_read) / 30

@@ -309,6 +309,9 @@ def test_elected_features_are_below_the_threshold(rng, value, in_conflict):
     assert all(fold.reuse for fold in oracle.folds)
     free = voting_oracle(X, [np.arange(8)], threshold=np.inf)
     assert free._elect(candidates, 3).tolist() == [3, 4, 1]
+    free.add_block(Block(np.array([4]), np.ones(1)))
+    free.exclude(np.array([1]))
+    assert free._elect(candidates, 3).tolist() == [3, 2, 0]
 
 
 @pytest.mark.parametrize("representative", ["score", "medoid"])
