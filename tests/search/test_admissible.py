@@ -183,6 +183,23 @@ def test_upper_bound_after_a_walk_covers_excluded_features(share, n_chunks, n_ex
         assert bound >= problem.best_value(size) * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("n_excluded", [0, 2, 4])
+def test_upper_bound_after_a_walk_over_all_candidates_is_exact_for_cliques(n_excluded):
+    """If all features are known, a bound for more features than there are cliques adds nothing for others."""
+    problem = Problem(0, 4, 1.0)
+    candidates = CandidateMask(problem.view.moments, problem.order[4 - n_excluded :])
+    scores = problem.lazy_scores()
+    list(scores.descend(candidates, 2))
+    assert problem.scores.min() < 1.0
+    for size in (1, 2, 3):
+        assert problem.sets.upper_bound(scores, candidates, size) == pytest.approx(problem.scores.max() ** 2)
+    problem = Problem(0, 4, 0.0)
+    candidates = CandidateMask(problem.view.moments, problem.order[4 - n_excluded :])
+    scores = problem.lazy_scores()
+    list(scores.descend(candidates, 2))
+    assert problem.sets.upper_bound(scores, candidates, 4) == pytest.approx((problem.scores**2).sum())
+
+
 @pytest.mark.usefixtures("few_compared")
 @pytest.mark.parametrize("chunk", [4, 7, 1 << 18])
 @pytest.mark.parametrize("share", [0.0, 0.4, 0.9])
