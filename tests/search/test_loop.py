@@ -145,6 +145,21 @@ def test_convergence_is_recorded_as_soon_as_the_bounds_agree(rng, reuse):
     assert n_within > 0 or not reuse  # Some searches converge by the lower bound of a round.
 
 
+def test_convergence_shown_by_the_search_for_the_best_set(rng):
+    """The clique bound exceeds all sets here: the first feature conflicts with the others, which have no conflicts."""
+    Z = rng.standard_normal((50, 5))
+    Z = np.linalg.qr(Z - Z.mean(axis=0))[0] * 7
+    X = np.column_stack([Z[:, :3].sum(axis=1) / np.sqrt(3), Z[:, :3]])
+    y = Z[:, :3] @ [1.4, 1.0, 0.7] + 0.5 * Z[:, 4]
+    options = {"n_features_per_round": 3, "reuse_features": True, "threshold": 0.5, "C": 0.1, "tol": 1e-6}
+    loop = make_loop(GroupDiscoveryRegressor("auto", standardize=False, **options), X, y, None)
+    loop.run()
+    assert loop.converged_at == len(loop.history)
+    scores = loop.oracle.final_scores(loop.solution.residual)
+    assert loop._objective_with(loop.oracle.sets.upper_bound_of(scores, 3)) > loop.upper + 1e-6
+    assert loop.final_bounds(scores) == (loop.lower, loop.upper, loop.converged_at)
+
+
 def test_larger_blocks_are_another_problem(rng):
     """Bounds for smaller sets do not bound the problem over larger sets."""
     X, y = regression_data(rng)
