@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.model_selection import KFold
 
 import coterie
 from coterie import discovery
 from coterie._warnings import RecordedWarning, recorded
-from coterie.data import Dataset, as_source, write_store
+from coterie.data import Dataset, FeatureView, as_source, write_store
 from coterie.interruption import stopping_gracefully
 from coterie.report import HeldOut, read_result
 from tests.conftest import grouped_matrix
@@ -165,7 +166,7 @@ def test_genotypes_are_saved_with_their_places(table, tmp_path):
 
 
 def test_folders_that_are_no_result_are_refused(found, tmp_path):
-    with pytest.raises(FileNotFoundError, match="not a result folder"):
+    with pytest.raises(FileNotFoundError, match="is not a result folder of Coterie"):
         coterie.load(tmp_path)
     found.save(tmp_path / "out")
     with pytest.raises(FileExistsError, match="out exists"):
@@ -174,7 +175,9 @@ def test_folders_that_are_no_result_are_refused(found, tmp_path):
     content = json.loads((tmp_path / "out" / "result.json").read_text())
     del content["summary"]
     (tmp_path / "out" / "result.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"result\.json is damaged or does not match model\.coterie .* \('summary'\)"):
+    with pytest.raises(
+        ValueError, match=r"result\.json is damaged or does not match model\.coterie in the same folder \('summary'\)"
+    ):
         coterie.load(tmp_path / "out")
 
 
@@ -483,7 +486,11 @@ def test_classes_with_few_samples_are_named(chosen):
 def test_scales_far_apart(ratio, apart):
     X = np.random.default_rng(0).standard_normal((50, 1)) * np.array([[1.0, ratio, 0.0]])
     assert discovery.scales_differ(as_source(X)) is apart
+    assert discovery.scales_differ(as_source(1e-4 * X)) is apart
+    assert discovery.scales_differ(as_source(1e4 * X)) is apart
     assert not discovery.scales_differ(as_source(sparse.csc_array(X)))
+    assert not discovery.scales_differ(as_source(np.ones((5, 2))))
+    assert not discovery.scales_differ(as_source(np.array([[1.0, 100.0], [-1.0, -100.0]])))
 
 
 def test_any_input(table, tmp_path):
@@ -517,3 +524,123 @@ def test_the_name_is_a_function():
     """A module of that name would take the place of the function once it is imported."""
     code = "import coterie, coterie.discovery, coterie.cli.discover; assert coterie.discover is coterie.discovery.discover"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Parts of the procedure
+
+
+@pytest.mark.parametrize(
+    ("task", "labels", "settings", "expected"),
+    [
+        ("classification", [0, 1], {}, True),
+        ("regression", [0.5, 1.0], {}, True),
+        ("classification", [0, 1], {"fast": True}, False),
+        ("classification", [0, 1], {"n_features_to_select": "auto"}, False),
+        ("classification", [0, 1], {"n_features_to_select": 3}, True),
+        ("one-class", None, {}, False),
+        ("one-class", np.array(["a", None, 1], dtype=object), {}, False),
+        ("one-class", ["normal", "outlier"] * 5, {}, False),
+        ("one-class", [1, -1] * 5, {}, True),
+        ("one-class", [1, -1] * 4, {}, False),
+        ("one-class", [1, -1] * 4, {"cv": 4}, True),
+        ("one-class", [1, -1] * 3, {"cv": KFold(4)}, True),  # The number of folds of a splitter is unknown.
+        ("one-class", [1, -1] * 2, {"cv": KFold(4)}, False),
+        ("one-class", [1.0, -1.0] * 5, {}, True),
+        ("one-class", [1, 0] * 5, {}, False),
+        ("one-class", [1, -1, 0] * 5, {}, False),
+        ("one-class", [1] * 10, {}, False),
+    ],
+)
+def test_whether_settings_are_validated(task, labels, settings, expected):
+    parameters = {name: value for name, value in settings.items() if name != "fast"}
+    assert discovery.validates(task, labels, parameters, fast=settings.get("fast", False)) is expected
+
+
+@pytest.mark.parametrize(
+    ("task", "parameters", "fast", "message"),
+    [
+        ("auto", {"C": -1.0}, False, "^C=-1.0 must be "),
+        ("auto", {"n_features_to_select": 0}, False, "^n_features_to_select=0 must be "),
+        ("regression", {"n_features_to_select": 1.5}, False, "^n_features_to_select=1.5 must be "),
+        ("auto", {"nested": True}, True, "^nested only applies to validation, .* skip. Omit it, or allow validation.$"),
+        ("one-class", {"nested": True}, True, "^nested only applies .* requires labels 1 and -1, with as many"),
+        ("one-class", {"n_features_to_select": "cv"}, True, "^n_features_to_select='cv' requires validation"),
+        ("one-class", {"class_weight": "balanced"}, False, "^class_weight cannot be used with task='one-class'"),
+        ("auto", {"threshold": 2.0}, True, "^threshold=2.0 must be "),
+        ("auto", {"threshold": 2.0}, False, "^threshold=2.0 must be "),
+    ],
+)
+def test_settings_are_checked_without_data(task, parameters, fast, message):
+    with pytest.raises(ValueError, match=message):
+        discovery.check_settings(task, parameters, fast=fast)
+
+
+@pytest.mark.parametrize(
+    ("task", "parameters", "fast"),
+    [
+        ("auto", {}, False),
+        ("auto", {"n_features_to_select": 7, "C": 2.0}, False),
+        ("auto", {"n_features_to_select": 0.25}, True),
+        ("auto", {"n_features_to_select": "cv", "nested": True}, False),
+        ("auto", {"n_features_to_select": "auto"}, True),
+        ("one-class", {}, False),
+        ("one-class", {"n_features_to_select": "cv", "nested": True}, False),
+        ("regression", {"max_features_to_select": 3}, False),
+    ],
+)
+def test_settings_that_are_allowed(task, parameters, fast):
+    discovery.check_settings(task, parameters, fast=fast, n_pairs=0, n_permutations=0)
+
+
+def test_given_settings_are_the_only_candidates():
+    assert discovery._searched({}, 100) == {}
+    assert discovery._searched({"n_features_to_select": "cv", "tol": 0.1}, 100) == {"tol": 0.1}
+    both = {"min_features_to_select": 7, "max_features_to_select": 7}
+    assert discovery._searched({"n_features_to_select": 7, "C": 2.0}, 100) == {**both, "Cs": [2.0]}
+    share = {"min_features_to_select": 25, "max_features_to_select": 25}
+    assert discovery._searched({"n_features_to_select": 0.25}, 100) == share
+
+
+def test_one_class_without_enough_outliers_cannot_be_validated():
+    X, y = outliers()
+    with pytest.raises(ValueError, match=r"requires labels 1 and -1, with at least 40 samples of each\.$"):
+        coterie.discover(X, y, task="one-class", n_features_to_select="cv", cv=40)
+
+
+def test_command_lists_what_differs_from_the_defaults(table):
+    found = coterie.discover(*table, fast=True, random_state=3, n_features_to_select=2)
+    expected = "coterie.discover(X, y, task='classification', fast=True, random_state=3, n_features_to_select=2)"
+    assert found.command == expected
+    assert discovery._call(fast=None) == "coterie.discover(X, y)"
+
+
+def test_fast_discovery_has_no_confidences(table, monkeypatch):
+    monkeypatch.setattr(discovery, "group_confidence", lambda *arguments, **options: 1 / 0)
+    assert coterie.discover(*table, fast=True, n_features_to_select=2, n_pairs=3).confidence is None
+    assert coterie.discover(*table, n_features_to_select=2, C=1.0, cv=2, nested=False, n_pairs=0).confidence is None
+
+
+def test_scales_of_blocks_are_compared_with_each_other(monkeypatch):
+    """The smallest and the largest scale may be in different blocks. Constant features do not count."""
+    X = np.random.default_rng(0).standard_normal((50, 1)) * np.array([[1.0, 50.0, 0.0, 150.0]])
+
+    def blocks(self, function, *arguments):
+        return [
+            function(FeatureView.of(as_source(X[:, part])), *arguments) for part in (slice(0, 2), slice(2, 3), slice(3, 4))
+        ]
+
+    monkeypatch.setattr(FeatureView, "map_blocks", blocks)
+    assert discovery.scales_differ(as_source(X))
+    X[:, 3] = 90.0 * X[:, 0]
+    assert not discovery.scales_differ(as_source(X))
+
+
+def test_different_scales_are_reported_without_scaling_only(chosen):
+    X, y = some(30, 5)
+    X = X * np.random.default_rng(0).standard_normal((30, 5)) * np.array([1.0, 1.0, 1.0, 1.0, 1e4])
+    with pytest.warns(match="^The features have very different scales") as shown:
+        chosen(X, y, standardize=False)
+    assert len(shown) == 1
+    for standardize in (True, "auto"):
+        chosen(X, y, standardize=standardize)
+    chosen(X[:, :4], y, standardize=False)

@@ -58,7 +58,8 @@ PARTS = {
     ),
     "discovery": Part(
         ("search", "discovery.py"),
-        ("search", "test_discover.py", "estimators/test_covariates.py", "estimators/test_classifier.py"),
+        ("search", "test_discover.py", "test_order.py", "estimators/test_covariates.py", "estimators/test_classifier.py",
+         "estimators/test_classifier_cv.py", "estimators/test_regressor_cv.py", "validation/test_nested.py"),
     ),
     "confidence": Part(("confidence",), ("confidence", "estimators/test_covariates.py")),
     "redundancy": Part(

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -305,3 +306,116 @@ def test_batches_fit_into_memory(monkeypatch):
     monkeypatch.setattr(lockstep, "_MAX_BYTES", 24 * 100 * 4)
     assert [len(part) for part in batches(list(range(10)), 100)] == [4, 4, 2]
     assert [len(part) for part in batches(list(range(2)), 10**9)] == [1, 1]
+    monkeypatch.setattr(lockstep, "_MAX_BYTES", 24 * 100 + 8 * 50)
+    assert [len(part) for part in batches(list(range(3)), 100, 50)] == [1, 1, 1]
+    monkeypatch.setattr(lockstep, "_MAX_BYTES", 2 * (24 * 100 + 8 * 50))
+    assert list(batches([5, 6, 7], 100, 50)) == [[5, 6], [7]]
+
+
+class Backend:
+    """Backend of joblib with a given number of workers."""
+
+    def __init__(self, n_workers, shares_memory=False):
+        self.n_workers, self.supports_sharedmem = n_workers, shares_memory
+
+    def effective_n_jobs(self, n_jobs):
+        return self.n_workers
+
+
+@pytest.mark.parametrize(
+    ("backend", "n_jobs", "n_searches", "min_values", "expected"),
+    [
+        (Backend(4), None, 10, 0, 1),
+        (Backend(4), 1, 10, 0, 1),
+        (Backend(4, shares_memory=True), 4, 10, 0, 1),
+        (Backend(4), 4, 10, 0, 4),
+        (Backend(4), -1, 7, 0, 3),  # Each process runs at least two searches.
+        (Backend(4), 4, 1, 0, 0),
+        (Backend(4), 4, 10, 10 * 90 * 150, 4),
+        (Backend(4), 4, 10, 10 * 90 * 150 + 1, 1),
+    ],
+)
+def test_number_of_processes(monkeypatch, backend, n_jobs, n_searches, min_values, expected):
+    X, target = make_data("C")
+    estimator = GroupDiscoveryRegressor(3)
+    path = search(estimator, input_of(estimator, X, target), None, 3)
+    monkeypatch.setattr(lockstep, "get_active_backend", lambda: (backend, n_jobs))
+    monkeypatch.setattr(lockstep, "_MIN_VALUES", min_values)
+    found = lockstep._process_count([path] * n_searches)
+    assert (found, type(found)) == (expected, int)
+
+
+def test_other_sources_use_one_process(monkeypatch):
+    """The features of a cluster, for instance, cannot be sent to another process."""
+    X, target = make_data("C")
+    estimator = GroupDiscoveryRegressor(3)
+    data = replace(input_of(estimator, X, target), source=SimpleNamespace(shape=X.shape))
+    monkeypatch.setattr(lockstep, "get_active_backend", lambda: (Backend(4), 4))
+    monkeypatch.setattr(lockstep, "_MIN_VALUES", 0)
+    assert lockstep._process_count([search(estimator, data, None, 3)] * 10) == 1
+
+
+def test_searches_divided_among_processes_keep_their_order(monkeypatch):
+    """Without processes: the shares run one after another. They do not contain what only the estimator needs."""
+    X, target = make_data("C")
+    estimator = GroupDiscoveryRegressor(3)
+    data = input_of(estimator, X, target)
+    paths = [search(estimator, data, weight, 3) for weight in halves(np.random.default_rng(0), len(target), 3)][:5]
+    expected = run_searches(paths, supports_by_position, n_threads=1)
+    shares = []
+
+    def run_share(searches, positions, finish):
+        assert all(one.data.X is None and one.data.attributes == {} for one in searches)
+        shares.append(list(positions))
+        return lockstep_run_share(searches, positions, finish)
+
+    lockstep_run_share = lockstep._run_share
+    monkeypatch.setattr(lockstep, "_run_share", run_share)
+    monkeypatch.setattr(lockstep, "_process_count", lambda searches: 2)
+    monkeypatch.setattr(lockstep, "Parallel", lambda n_jobs: lambda calls: [call(*args) for call, args, _ in calls])
+    assert run_searches(paths, supports_by_position, n_threads=1) == expected
+    assert shares == [[0, 2, 4], [1, 3]]
+    assert [position for position, _ in expected] == list(range(5))
+
+
+def supports_by_position(positions, loops):
+    return [(position, loop.oracle.supports.tolist()) for position, loop in zip(positions, loops, strict=True)]
+
+
+def test_searches_share_views_with_the_same_weights_and_scale():
+    X, target = make_data("C")
+    data = input_of(GroupDiscoveryRegressor(3), X, target)
+    weights = list(halves(np.random.default_rng(0), len(target), 1))
+    paths = [
+        search(GroupDiscoveryRegressor(3, C=C, standardize=standardize), data, weight, 3)
+        for C in (0.1, 1.0) for weight in (None, *weights) for standardize in (False, True)
+    ]  # fmt: skip
+    loops, _ = run_together(paths, n_threads=1)
+    views = [loop.oracle.view for loop in loops]
+    assert len({id(view) for view in views}) == 6
+    assert views[:6] == views[6:]
+    for path, loop in zip(paths, loops, strict=True):
+        assert (loop.oracle.view.scale is not None) == path.settings.standardize
+        assert loop.oracle.view.sample_weight is path.data.weight
+        assert loop.on_round is None
+        assert not loop.warns
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_bounds_in_lockstep(reuse):
+    """Searches that stop at a given size need no bounds, except with reuse, where they decide on the next block."""
+    X, target = make_data("C")
+    options = {"n_features_per_round": 3, "reuse_features": reuse, "C": 0.01}
+    estimator = GroupDiscoveryRegressor(20, **options)
+    paths = [search(estimator, input_of(estimator, X, target), None, n_features) for n_features in (20, None)]
+    (sized, converged), _ = run_together(paths, n_threads=1)
+    assert np.isfinite(converged.upper)
+    assert np.isfinite(sized.upper) == reuse
+    for path, loop in zip(paths, (sized, converged), strict=True):
+        alone = path.loop()
+        alone.run()
+        if reuse:
+            assert alone.converged_at is not None
+            assert loop.converged_at == alone.converged_at
+            assert loop.upper == pytest.approx(alone.upper)
+        assert loop.oracle.supports.tolist() == alone.oracle.supports.tolist()

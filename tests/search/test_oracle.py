@@ -12,7 +12,7 @@ from coterie.data import FeatureView, as_source
 from coterie.data.top import CandidateMask
 from coterie.order import by_content
 from coterie.search import oracle as oracle_module
-from coterie.search.oracle import Affiliations, Oracle, _Matches
+from coterie.search.oracle import Affiliations, Block, Oracle, _Matches
 from coterie.search.scores import LazyScores
 from tests import naive
 from tests.conftest import grouped_matrix, random_sparse, sparse_counts
@@ -241,3 +241,125 @@ def test_the_earlier_of_two_tied_supports_keeps_a_feature():
     best.update(np.arange(4), np.array([tie, tie, np.nextafter(tie, 1), 0.7 - ROUNDING]), 5)
     assert best.support.tolist() == [3, 3, 5, 5]
     assert best.value.tolist() == [0.8, -0.8, np.nextafter(tie, 1), 0.7 - ROUNDING]
+
+
+def test_blocks_are_truncated_to_their_first_new_features(rng):
+    oracle = make_oracle(rng.standard_normal((20, 8)))
+    oracle.add_block(Block(np.array([2, 5]), np.ones(2)))
+    found = Affiliations(np.array([0, 1, 7]), np.array([0, 2, 3]), np.full(3, 0.8), np.zeros(3))
+    block = Block(np.array([4, 2, 6, 5, 3]), np.array([9.0, 8.0, 7.0, 6.0, 5.0]), (found,))
+    assert oracle.new_features(block).tolist() == [4, 6, 3]
+    assert oracle.truncated(block, 3) is block
+    shorter = oracle.truncated(block, 1)
+    assert shorter.features.tolist() == [4, 2, 5]
+    assert shorter.scores.tolist() == [9.0, 8.0, 6.0]
+    assert [part.feature.tolist() for part in shorter.encountered] == [[0, 1]]  # The third feature joined a removed one.
+    oracle.add_block(shorter)
+    assert oracle.supports.tolist() == [2, 5, 4]
+    assert set(np.flatnonzero(~oracle._candidates.mask)) == {0, 1, 2, 4, 5}
+
+
+def test_fixed_blocks_have_no_scores(rng):
+    block = make_oracle(rng.standard_normal((20, 8))).fixed_block([3, 1])
+    assert block.features.tolist() == [3, 1]
+    assert block.features.dtype == np.int64
+    assert np.isnan(block.scores).all()
+
+
+def test_size_of_queries(rng):
+    """Four chunks of two candidates per new feature and eight more, of at most 2048 candidates."""
+    oracle = make_oracle(rng.standard_normal((20, 8)))
+    (query,) = oracle.queries(np.ones((20, 1)), 3)
+    assert query.size == 4 * 14
+    assert query.view is oracle.view
+    assert [oracle_module.first_chunk(n) for n in (1, 1020, 1021)] == [10, 2048, 2048]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_final_scores_and_products_of_the_angle_bound(rng, weighted, centred, standardize):
+    X = rng.standard_normal((30, 6)) + 2.0
+    X[:, 4] = 1.5
+    weight = rng.random(30) + 0.5 if weighted else None
+    w = np.ones(30) if weight is None else weight
+    residual = rng.standard_normal((30, 2))
+    if centred:
+        residual -= residual.mean(axis=0)
+    oracle = make_oracle(X, weight=weight, centred=centred, standardize=standardize)
+    scores = oracle.final_scores(residual)
+    used = X - naive.mean(X, weight) if centred else X
+    scale = np.sqrt(np.average((X - naive.mean(X, weight)) ** 2, axis=0, weights=w)) if standardize else np.ones(6)
+    varying = np.arange(6) != 4
+    expected = np.linalg.norm(used.T @ residual, axis=1)[varying] / scale[varying]
+    np.testing.assert_allclose(scores[varying], expected)
+    assert scores[4] == 0.0
+    exemplar = oracle._exemplar
+    np.testing.assert_allclose(np.abs(exemplar.scores), np.abs(used.T @ residual[:, 0]), atol=1e-12)
+    if not centred:
+        np.testing.assert_allclose(exemplar.scores, used.T @ residual[:, 0], atol=1e-12)
+    assert exemplar.shift == pytest.approx(0.0 if centred else residual[:, 0].sum())
+    vector = residual[:, 0] / w
+    assert exemplar.norm == pytest.approx(np.sqrt(w @ (vector - np.average(vector, weights=w)) ** 2))
+
+
+def test_groups_given_to_a_representative(rng):
+    """The best feature first, without members of other groups, and with names, scores and correlations."""
+    X, y = grouped_matrix(rng, n_factors=4, noise=0.6)
+    residual, groups = residual_for(y, rng), []
+
+    def last(group):
+        groups.append(group)
+        return group.features[-1]
+
+    view = FeatureView.of(as_source(X, [f"f{j}" for j in range(40)]))
+    oracle = Oracle(PearsonCorrelation(view), threshold=0.6, representative=last)
+    assert not oracle.is_exact
+    correlation = naive.correlation(X)
+    scores = np.abs((X - X.mean(axis=0)).T @ residual[:, 0])
+    supports = []
+    for _ in range(2):
+        block = oracle.find_block(residual, 2)
+        np.testing.assert_allclose(block.scores, scores[block.features])
+        supports += block.features.tolist()
+        oracle.add_block(block)
+    assert len(groups) > 1
+    for group in groups:
+        first = group.features[0]
+        assert group.names == [f"f{j}" for j in group.features]
+        np.testing.assert_allclose(group.scores, scores[group.features])
+        np.testing.assert_allclose(group.correlation, correlation[first, group.features], atol=1e-9)
+        earlier = supports[: supports.index(group.features[-1])]
+        members = np.flatnonzero(np.abs(correlation[first]) >= 0.6)
+        free = [j for j in members if not (np.abs(correlation[j, earlier]) >= 0.6).any()]
+        assert sorted(group.features) == free
+    with pytest.raises(ValueError, match=r"^representative returned 99\. It must return one of group.features: \["):
+        Oracle(PearsonCorrelation(view), threshold=0.6, representative=lambda group: 99).find_block(residual, 1)
+
+
+def test_medoids_have_the_largest_mean_correlation(rng):
+    X, y = grouped_matrix(rng, n_factors=5, noise=0.7)
+    residual = residual_for(y, rng)
+    correlation = np.abs(naive.correlation(X))
+    scores = np.abs((X - X.mean(axis=0)).T @ residual[:, 0])
+    oracle = make_oracle(X, threshold=0.5, representative="medoid")
+    block = oracle.find_block(residual, 1)
+    members = np.flatnonzero(correlation[scores.argmax()] >= 0.5)
+    assert len(members) > 2
+    assert block.features.tolist() == [members[correlation[np.ix_(members, members)].sum(axis=1).argmax()]]
+    pair = X[:, [scores.argmax()]] + np.c_[np.zeros(60), 0.1 * rng.standard_normal(60)]
+    pair_scores = np.abs((pair - pair.mean(axis=0)).T @ residual[:, 0])
+    block = make_oracle(pair, threshold=0.5, representative="medoid").find_block(residual, 1)
+    assert block.features.tolist() == [pair_scores.argmax()]  # Two members are tied.
+
+
+@pytest.mark.parametrize("n_new", [1, 3, 12, 40])
+def test_without_a_threshold_blocks_are_the_best_features(rng, n_new):
+    X, y = grouped_matrix(rng)
+    residual = residual_for(y, rng)
+    order = np.argsort(-np.abs((X - X.mean(axis=0)).T @ residual[:, 0]))
+    oracle = make_oracle(X, threshold=np.inf)
+    oracle.add_block(oracle.find_block(residual, n_new))
+    assert oracle.supports.tolist() == order[:n_new].tolist()
+    assert oracle.find_block(residual, n_new).features.tolist() == order[n_new : 2 * n_new].tolist()
+    assert len(oracle.collect().feature) == 0

@@ -1,9 +1,12 @@
 """Prediction with support and affiliated features: certified optimal models, compared with reference solvers."""
 
 import warnings
+from dataclasses import replace
+from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -12,9 +15,13 @@ from sklearn.svm import LinearSVC
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
 from coterie.data import FeatureView, as_source
+from coterie.data.memory import DenseSource
+from coterie.search import outcome as outcome_module
+from coterie.search.outcome import LinearModel, _class_weights, group_effects
 from coterie.solver import ridge
 from coterie.solver.design import design_of
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -204,3 +211,117 @@ def test_whether_features_were_standardised_is_published(rng, standardize, dense
     y = np.arange(40) % 2
     model = GroupDiscoveryClassifier(2, standardize=standardize).fit(X if dense else sparse.csr_array(X), y)
     assert model.standardize_ is standardize
+
+
+# Groups and their effects
+
+
+class Group(NamedTuple):
+    """A group with its support feature first."""
+
+    members: np.ndarray
+    correlation: np.ndarray
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_effects_of_groups_are_sums_over_the_members_that_the_model_uses(rng, n_outputs):
+    """Members change in proportion to their correlations with the support feature; unknown correlations count as 0."""
+    features = rng.permutation(30)[:14]
+    coef, scale = rng.standard_normal((n_outputs, 14)), rng.random(14) + 0.5
+    groups = []
+    for size in (1, 2, 5, 9):
+        correlation = rng.uniform(-1, 1, size - 1)
+        correlation[3:4] = np.nan
+        groups.append(Group(rng.permutation(30)[:size], correlation))
+    groups.append(Group(np.array([40]), np.empty(0)))  # The model uses no member.
+    used = dict(zip(features.tolist(), (coef * scale).T, strict=True))
+    expected = np.zeros((5, n_outputs))
+    for number, group in enumerate(groups):
+        for member, change in zip(group.members.tolist(), [1.0, *group.correlation], strict=True):
+            expected[number] += used.get(member, 0.0) * (0.0 if np.isnan(change) else change)
+    effects = group_effects(groups, features, coef, scale)
+    assert effects.shape == (5, n_outputs)
+    np.testing.assert_allclose(effects, expected, atol=1e-12)
+    assert np.count_nonzero(expected[:4]) > n_outputs
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("predict_with", ["support", "groups"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_groups_of_a_model(rng, n_classes, predict_with, standardize):
+    """Members, correlations, scores, weights, rounds and effects, from the other fitted attributes and the data."""
+    X, y = grouped_matrix(rng, n_samples=90)
+    X *= rng.uniform(0.5, 2.0, 40)
+    if n_classes == 3:
+        y = np.digitize(X[:, 0] / X[:, 0].std() + X[:, 5] / X[:, 5].std(), [-0.7, 0.7])
+    weight = rng.random(90) + 0.5
+    names = [f"f{j}" for j in range(40)]
+    model = GroupDiscoveryClassifier(
+        5, n_features_per_round=2, predict_with=predict_with, threshold=0.6, standardize=standardize
+    ).fit(pd.DataFrame(X, columns=names), y, sample_weight=weight)
+    correlation = naive.correlation(X, weight)
+    deviation = np.sqrt(np.average((X - np.average(X, axis=0, weights=weight)) ** 2, axis=0, weights=weight))
+    assert [group.round for group in model.groups_] == [1, 1, 2, 2, 3]
+    assert any(len(group.affiliated) > 1 for group in model.groups_)
+    for position, group in enumerate(model.groups_):
+        assert group.support == model.support_features_[position]
+        np.testing.assert_allclose(group.correlation, correlation[group.support, group.affiliated], atol=1e-9)
+        assert (np.diff(np.abs(group.correlation)) <= 1e-12).all()
+        assert group.names == tuple(names[j] for j in group.members)
+        assert group.score == model.scores_[group.support]
+        np.testing.assert_array_equal(group.affiliated_scores, model.scores_[group.affiliated])
+        pairs = np.abs(correlation[np.ix_(group.members, group.members)])[np.triu_indices(len(group.members), 1)]
+        purity = (pairs.min(), pairs.mean(), np.median(pairs)) if len(pairs) else (1.0, 1.0, 1.0)
+        np.testing.assert_allclose(group.purity, purity, atol=1e-9)
+        coef = model.support_coef_[:, position]
+        signed = [-coef[0], coef[0]] if n_classes == 2 else coef
+        assert list(group.class_weights) == model.classes_.tolist()
+        np.testing.assert_allclose(list(group.class_weights.values()), signed)
+        assert group.weight == pytest.approx(coef[0] if n_classes == 2 else np.linalg.norm(coef))
+        change = deviation[group.members] * correlation[group.support, group.members]
+        effect = model.coef_[:, group.members] @ change
+        assert group.effect == pytest.approx(effect[0] if n_classes == 2 else np.linalg.norm(effect), abs=1e-9)
+
+
+def test_weights_of_zero_are_positive_zeros():
+    weights = _class_weights(np.array([[0.0, 2.0]]), np.array(["a", "b"]))
+    assert str(weights) == "[{'a': 0.0, 'b': 0.0}, {'a': -2.0, 'b': 2.0}]"
+    assert _class_weights(np.array([[0.0, 2.0]]), None) is None
+
+
+def test_columns_of_groups_are_prefetched_together(rng, monkeypatch):
+    """Sources that are not in memory read the affiliated features of several groups at a time."""
+    monkeypatch.setattr(outcome_module, "_PREFETCHED_GROUPS", 2)
+    fetched = []
+    monkeypatch.setattr(DenseSource, "prefetch", lambda self, features: fetched.append(features.tolist()))
+    X, y = grouped_matrix(rng)
+    model = GroupDiscoveryClassifier(5, threshold=0.6).fit(X, y)
+    affiliated = [group.affiliated.tolist() for group in model.groups_]
+    expected = [affiliated[0] + affiliated[1], affiliated[2] + affiliated[3], affiliated[4]]
+    assert [features for features in fetched if features in expected] == expected
+
+
+def test_outputs_of_a_model_for_some_samples(rng):
+    X = rng.standard_normal((20, 6))
+    covariates = rng.standard_normal((20, 2))
+    features, samples = np.array([4, 1]), np.array([3, 0, 11])
+    coef, own = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
+    model = LinearModel(features, coef, np.arange(3.0), np.zeros(3), 0.0, own)
+    plain = X[np.ix_(samples, features)] @ coef.T + np.arange(3.0)
+    for source in (as_source(X), as_source(sparse.csc_array(X))):
+        np.testing.assert_allclose(model.outputs(source, samples, covariates), plain + covariates[samples] @ own.T)
+        np.testing.assert_allclose(model.outputs(source, samples), plain)
+        np.testing.assert_allclose(replace(model, covariate_coef=None).outputs(source, samples, covariates), plain)
+
+
+def test_attributes_without_covariates_and_votes_are_absent(rng):
+    X, y = grouped_matrix(rng)
+    model = GroupDiscoveryClassifier(3).fit(X, y)
+    assert not hasattr(model, "votes_")
+    assert not hasattr(model, "covariate_coef_")
+    assert model.n_rounds_ == model.history_[-1].round == 3
+    assert model.objective_ == model.history_[-1].objective
+    assert model.dual_gap_ == model.history_[-1].gap
+    assert model.lower_bound_ == model.history_[-1].lower
+    assert model.upper_bound_ <= model.history_[-1].upper
+    assert hasattr(GroupDiscoveryClassifier(3, cv=2, random_state=0).fit(X, y), "votes_")

@@ -22,6 +22,7 @@ from coterie import (
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data import FeatureView, as_source
 from coterie.metrics import group_recovery
+from coterie.search.oracle import Block
 from coterie.search.voting import VotingOracle
 from coterie.solver.losses import SquaredHinge
 from tests import naive
@@ -271,3 +272,70 @@ def test_folds_without_anything_to_propose(rng):
     uneven = [(np.arange(1, 12), np.arange(1)), (np.arange(2), np.arange(2, 12))]
     votes = GroupDiscoveryRegressor(2, n_features_per_round=2, cv=uneven, cv_part="fold", threshold=1).fit(X, y).votes_
     assert votes.sum() == 2  # The fold of one sample proposes nothing.
+
+
+class GivenCorrelation(PearsonCorrelation):
+    """Correlation measure with given values."""
+
+    matrix = np.eye(5)
+
+    def within(self, features):
+        return self.matrix[np.ix_(features, features)]
+
+    def between(self, features, others):
+        return self.matrix[np.ix_(features, others)]
+
+
+def voting_oracle(X, parts, measure=PearsonCorrelation, **options):
+    view = FeatureView.of(as_source(X))
+    return VotingOracle(measure(view), [measure(view.part(part)) for part in parts], **options)
+
+
+@pytest.mark.parametrize(("value", "in_conflict"), [(0.7, True), (-0.7, True), (0.7 - 1e-12, True), (0.7 - 1e-6, False)])
+def test_elected_features_are_below_the_threshold(rng, value, in_conflict):
+    """Correlations within rounding of the threshold count as conflicts, with each other and with support features."""
+    X = rng.standard_normal((12, 5))
+    oracle = voting_oracle(X, [np.arange(8), np.arange(4, 12)], GivenCorrelation, threshold=0.7)
+    matrix = np.eye(5)
+    matrix[3, 1] = matrix[1, 3] = matrix[0, 4] = matrix[4, 0] = value
+    oracle.correlation.matrix = matrix
+    candidates = np.array([3, 4, 1, 2, 0])
+    assert oracle._elect(candidates, 5).tolist() == ([3, 4, 2] if in_conflict else [3, 4, 1, 2, 0])
+    assert oracle._elect(candidates, 2).tolist() == [3, 4]
+    oracle.add_block(Block(np.array([1]), np.ones(1)))
+    assert oracle._elect(candidates, 5).tolist() == ([4, 2] if in_conflict else [3, 4, 2, 0])
+    oracle.allow_reuse(True)  # Blocks may then contain features that are correlated with support features.
+    assert oracle._elect(candidates, 5).tolist() == ([3, 4, 2] if in_conflict else [3, 4, 1, 2, 0])
+    assert all(fold.reuse for fold in oracle.folds)
+    free = voting_oracle(X, [np.arange(8)], threshold=np.inf)
+    assert free._elect(candidates, 3).tolist() == [3, 4, 1]
+    free.add_block(Block(np.array([4]), np.ones(1)))
+    free.exclude(np.array([1]))
+    assert free._elect(candidates, 3).tolist() == [3, 2, 0]
+
+
+@pytest.mark.parametrize("representative", ["score", "medoid"])
+def test_counts_include_the_folds(rng, representative):
+    X, y = grouped_matrix(rng, n_samples=40, n_features=30)
+    parts = [np.arange(0, 30), np.arange(10, 40), np.r_[0:10, 20:40]]
+    oracle = voting_oracle(X, parts, threshold=0.5, representative=representative)
+    n_own = n_proposed = 0
+    for number in range(1, 4):
+        residual = residual_for(y, rng)
+        queries = oracle.queries(residual, 2)
+        for query, part in zip(queries, parts, strict=True):
+            np.testing.assert_array_equal(np.flatnonzero(query.residual[:, 0]), part)
+        block = oracle.find_block(residual, 2)
+        n_own += oracle._scores.n_scored
+        oracle.add_block(block)
+        measures = [oracle.correlation, *(fold.correlation for fold in oracle.folds)]
+        assert oracle.n_evaluated == sum(measure.n_evaluated for measure in measures)
+        n_read = n_own + sum(measure.n_features_read for measure in measures)
+        assert oracle._shared.n_passes == pytest.approx(number)
+        assert oracle.n_passes == pytest.approx(number + n_read / 30)
+        n_proposed += 2 * len(parts)
+        assert oracle.votes.sum() == n_proposed
+    assert all(fold.correlation.n_features_read > 0 for fold in oracle.folds)
+    assert oracle.votes.shape == (30,)
+    assert not oracle.is_exact
+    assert oracle.views == [fold.view for fold in oracle.folds]
