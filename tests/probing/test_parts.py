@@ -4,7 +4,7 @@ import ast
 import inspect
 import itertools
 import re
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -337,33 +337,35 @@ def test_small_dense_data_are_kept_by_feature(rng, monkeypatch):
 
 
 class Saved:
-    """A checkpoint that counts its writes."""
+    """A checkpoint that records its writes, each of which takes two seconds of a clock."""
 
     path = "run"
 
-    def __init__(self, seconds=0.0):
-        self.sizes, self.seconds = [], seconds
+    def __init__(self, clock):
+        self.sizes, self.clock = [], clock
 
     def save(self, values, key):
-        time.sleep(self.seconds)
+        self.clock[0] += 2.0
         self.sizes.append(len(values))
 
 
-def test_a_checkpoint_is_written_if_there_are_more_probes_and_enough_time_has_passed():
-    sums, saved = ProbeSums(PLAN), Saved(0.01)
+def test_a_checkpoint_is_written_if_there_are_more_probes_and_enough_time_has_passed(monkeypatch):
+    """The interval is twenty times the duration of a write."""
+    clock = [0.0]
+    monkeypatch.setattr(estimator, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    sums, saved = ProbeSums(PLAN), Saved(clock)
     writer = estimator._CheckpointWriter(saved, sums)
-    assert saved.sizes == [0]
     sums.add(1.0)
-    writer.save_if_due(sums)  # The interval is twenty times the duration of a write.
-    assert saved.sizes == [0]
-    writer.save(sums)
-    writer.save(sums)
-    assert saved.sizes == [0, 1]
-    assert 0.15 < writer._next - time.perf_counter() < 1.0
-    writer._next = 0.0
+    for now, sizes in ((41.9, [0]), (42.0, [0, 1]), (83.9, [0, 1]), (84.0, [0, 1])):  # No probe was added after the second.
+        clock[0] = now
+        writer.save_if_due(sums)
+        assert saved.sizes == sizes
     sums.add(1.0)
     writer.save_if_due(sums)
     assert saved.sizes == [0, 1, 2]
-    later = Saved()
-    estimator._CheckpointWriter(later, sums, n_saved=3).save(sums)  # The file has more probes already.
+    sums.add(1.0)
+    writer.save(sums)  # At the end of a run, the interval does not matter.
+    assert saved.sizes == [0, 1, 2, 3]
+    later = Saved(clock)
+    estimator._CheckpointWriter(later, sums, n_saved=4).save(sums)  # The file has more probes already.
     assert later.sizes == []
