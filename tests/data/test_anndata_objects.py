@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryRegressor, baselines, group_confidence
 from coterie.data import open_features
+from coterie.data.readers.h5ad import values_and_names
 from coterie.filters import fisher_score, information_gain_score, relieff_score
 from tests.conftest import grouped_matrix
 from tests.test_selection import SELECTORS
@@ -144,3 +146,10 @@ def test_pbmc_without_a_warning(real_data):
     marked = {group.labels[0]: group.marks for group in model.groups_}
     assert marked["CD79A"] == "CD19+ B"
     assert marked["NKG7"] == "CD56+ NK"
+
+
+def test_layers_without_the_key_of_x():
+    """anndata 0.13 lists X among the layers, under the key None."""
+    data = SimpleNamespace(layers={None: None, "counts": None}, raw=None, X=None, var_names=["a"])
+    with pytest.raises(ValueError, match=r"layer 'count' not found. Did you mean 'counts'\? Available layers: counts\.$"):
+        values_and_names(data, "count")

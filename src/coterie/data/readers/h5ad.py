@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ class H5adReader(Reader):
                 array = pa.array([None if is_missing(value) else str(value) for value in values])
             column.update(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, values=True)
             columns.append(column)
-        return columns, [*self._data.layers, *(["raw"] if self._data.raw is not None else [])]
+        return columns, [*_layer_names(self._data.layers), *(["raw"] if self._data.raw is not None else [])]
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         n_samples, n_features = self._data.n_obs, len(self._names)
@@ -220,12 +220,17 @@ def is_anndata(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names") and hasattr(X, "obs")
 
 
+def _layer_names(layers: Iterable[str | None]) -> list[str]:
+    """Return the names of the layers, without the key None, under which anndata 0.13 lists X."""
+    return [str(name) for name in layers if name is not None]
+
+
 def values_and_names(data: Any, layer: str | None) -> tuple[Any, Any]:
     """Return the matrix of a layer (``"raw"``: ``adata.raw``; None: X) of an AnnData object, and its column names.
 
     Raises ValueError with the available layers.
     """
-    known = [str(name) for name in data.layers]
+    known = _layer_names(data.layers)
     known += ["raw"] if data.raw is not None and "raw" not in known else []
     if layer is None:
         if data.X is None:
