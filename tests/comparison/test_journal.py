@@ -111,7 +111,7 @@ def test_unsuitable_folders_are_refused(inline, tmp_path):
     for place, words in (
         (tmp_path / "file", "is a file"),
         (tmp_path / "full", "thesis.tex"),
-        (tmp_path / "a" / "b", "no folder"),
+        (tmp_path / "a" / "b", "does not exist"),
     ):
         with pytest.raises(OSError, match=words):
             run(place)
