@@ -28,7 +28,8 @@ def test_no_excluded_phrases(part):
         ("# one row a feature\n", ["per"]),
         ("# Values in [0, 1], one row per feature, a file of ten rows, a second time.\n", []),
         ('raise ValueError("The file has 60 bytes a feature.")\n', ["per"]),
-        (f'"""{"word " * 41}end."""\n', ["long"]),
+        (f'"""{"word " * 40}end."""\n', ["long"]),
+        (f'"""{"word " * 39}end."""\n', []),
         (f'"""{"word " * 20}end. {"Word " * 20}end."""\n', []),
     ],
 )
