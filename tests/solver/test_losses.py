@@ -4,7 +4,7 @@ from scipy import optimize
 
 from coterie.solver.design import DenseDesign
 from coterie.solver.interior_point import interior_point
-from coterie.solver.loss import MERGING, Loss, LossState, Targets
+from coterie.solver.loss import COMPILED, MERGING, Loss, LossState, Targets
 from coterie.solver.losses import (
     LossRule,
     OneClassHinge,
@@ -94,16 +94,17 @@ class Halves(Loss):
 
 def test_optional_parts_of_losses():
     labels, weight = np.array([1.0, -1.0]), np.ones(2)
-    assert SquaredHinge(labels, weight, 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain", *MERGING}
+    assert SquaredHinge(labels, weight, 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain", *MERGING, *COMPILED}
     assert OneVsRestHinge(np.array([0, 1, 2]), 3, np.ones(3), 1.0, True).parts == {
         "mass",
         "dual_weight",
         "conjugate",
         "plain",
         *MERGING,
+        *COMPILED,
     }
     assert UnitHinge(labels, weight, 1.0, True).parts == {"plain", "scaled"}
-    assert SquaredLoss(labels, weight, 1.0, True).parts == {"plain", *MERGING}
+    assert SquaredLoss(labels, weight, 1.0, True).parts == {"plain", *MERGING, *COMPILED}
     assert Halves().parts == set()
 
 

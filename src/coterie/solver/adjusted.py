@@ -21,7 +21,7 @@ from scipy import linalg
 
 from coterie.solver.block_problem import eliminated_curvature
 from coterie.solver.design import Rows
-from coterie.solver.loss import Loss, LossState
+from coterie.solver.loss import COMPILED, Loss, LossState
 from coterie.solver.losses import SquaredLoss
 
 # Penalty of the covariates' weights, relative to the curvature of the loss.
@@ -75,8 +75,8 @@ class AdjustedLoss(Loss):
 
     @property
     def parts(self) -> frozenset[str]:
-        """Optional parts of the original loss."""
-        return self._loss.parts
+        """Optional parts of the original loss, without its compiled form, which has no covariates."""
+        return self._loss.parts.difference(COMPILED)
 
     def conjugate(self, residual: np.ndarray) -> float:
         """Return the conjugate of the original loss plus the term of the covariates."""

@@ -24,7 +24,7 @@ from coterie.solver.loss import Loss, LossState
 
 _TOLERANCE = 1e-13
 # Largest number of weights of one output for which compiled loops are faster than LAPACK with its call overhead.
-_MAX_COMPILED = 100
+MAX_COMPILED = 100
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.nd
         done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
         if done < sweeps:
             break
-        if len(hessian) == 1 and len(coef) <= _MAX_COMPILED:
-            block_newton(hessian[0], linear[:, 0], blocks, coef[:, 0])
+        if len(coef) <= MAX_COMPILED:
+            block_newton(hessian, linear, blocks, coef)
         else:
             coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
     return coef

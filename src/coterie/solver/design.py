@@ -19,9 +19,12 @@ from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
 from coterie.kernels.blocks import number_by_first
+from coterie.kernels.newton import DesignArrays
 
 # Merging ends if more than this share of the samples would remain. From then on every sample has its own row.
 _MAX_MERGED_SHARE = 0.75
+# Arrays that a design does not use, of the types of those that another does.
+_NO_COLUMNS, _NO_VALUES, _NO_INDICES = np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int32)
 
 
 class Rows:
@@ -262,6 +265,10 @@ class DenseDesign:
         hessians -= np.matmul(mixed.transpose(0, 2, 1), mixed)
         return hessians
 
+    def arrays(self) -> DesignArrays:
+        """Return the columns as kernels use them."""
+        return DesignArrays(False, self._array, _NO_INDICES, _NO_INDICES, _NO_VALUES)
+
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """Return ``X diag(weight) X'``."""
         return (self._array if weight is None else self._array * weight) @ self._array.T
@@ -343,6 +350,10 @@ class SparseDesign:
 
         run_evenly(task, len(by_output), self._view.n_threads)
         return out
+
+    def arrays(self) -> DesignArrays:
+        """Return the columns as kernels use them."""
+        return DesignArrays(True, _NO_COLUMNS, self._rows.indptr, self._rows.indices, self._rows.data)
 
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """Return ``X diag(weight) X'``."""

@@ -19,11 +19,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from coterie.kernels.losses import Evaluation, LossArrays
 from coterie.solver.design import Rows
 
 # Optional parts of a loss; see Loss.
 MERGING = ("kinds", "merged", "spread")
-OPTIONAL = ("mass", "dual_weight", "conjugate", "plain", "scaled", *MERGING)
+COMPILED = ("arrays", "state")
+OPTIONAL = ("mass", "dual_weight", "conjugate", "plain", "scaled", *MERGING, *COMPILED)
 
 
 class Targets(NamedTuple):
@@ -103,7 +105,8 @@ class Loss(ABC):
     Every loss has the attributes below and :meth:`evaluate`. Other parts are optional, and a solver requests them by name
     (:func:`require`). Solvers of the dual require ``mass``, ``dual_weight`` and :meth:`conjugate`. A model without blocks
     requires :meth:`plain`; :meth:`scaled` helps its solver to converge. With :meth:`kinds`, :meth:`merged` and :meth:`spread`,
-    equal samples are merged and samples of weight zero are dropped (:mod:`coterie.solver.design`).
+    equal samples are merged and samples of weight zero are dropped (:mod:`coterie.solver.design`). With ``arrays`` and
+    :meth:`state`, small problems are solved by one kernel (:mod:`coterie.kernels.newton`).
 
     Attributes
     ----------
@@ -121,6 +124,8 @@ class Loss(ABC):
         Sum of the dual variables of each stratum, for losses whose dual variables are non-negative with given sums.
     dual_weight : ndarray of shape (n_samples, n_outputs), optional
         The weights h with :math:`F^*(-\tilde\alpha) = \frac12\sum\alpha^2/h`, for the same losses.
+    arrays : LossArrays, optional
+        The loss in compiled form.
     covariates : ndarray of shape (n_samples, rank) or None
         Eliminated columns (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
     """
@@ -132,6 +137,7 @@ class Loss(ABC):
     signs: np.ndarray
     mass: np.ndarray
     dual_weight: np.ndarray
+    arrays: LossArrays
     covariates: np.ndarray | None = None
     covariate_penalty: float = 0.0
 
@@ -186,15 +192,23 @@ class Loss(ABC):
         """Return the residual of all samples, given that of the merged loss. Optional."""
         raise NotImplementedError  # checked by require()
 
+    def state(self, found: Evaluation) -> LossState:
+        """Return the state for the results of ``evaluate_loss``. Optional, with ``arrays``."""
+        raise NotImplementedError  # checked by require()
+
     @property
     def parts(self) -> frozenset[str]:
         """Names of the optional parts of this loss."""
         made = {name for name in OPTIONAL if getattr(type(self), name, None) is not getattr(Loss, name, None)}
         one_output = {"plain"} if self.n_outputs == 1 else set()
-        # An inherited merged() is not valid for a class that defines its own evaluate().
-        inherited = (
-            () if issubclass(_defining_class(type(self), "merged"), _defining_class(type(self), "evaluate")) else MERGING
-        )
+        # Inherited parts that depend on the loss function are not valid for a class that defines its own evaluate().
+        own = _defining_class(type(self), "evaluate")
+        inherited = [
+            name
+            for first, names in (("merged", MERGING), ("state", COMPILED))
+            if not issubclass(_defining_class(type(self), first), own)
+            for name in names
+        ]
         return frozenset(made | one_output | (vars(self).keys() & OPTIONAL)).difference(inherited)
 
     def _share_one_offset(self, n_samples: int, fit_intercept: bool) -> None:
@@ -203,6 +217,19 @@ class Loss(ABC):
         self.n_strata = 1 if fit_intercept else 0
         self.strata = np.zeros((n_samples, 1), dtype=np.int8)
         self.signs = np.ones((n_samples, 1))
+
+
+class CompiledLoss(Protocol):
+    """A loss with the optional parts ``arrays`` and ``state``."""
+
+    @property
+    def arrays(self) -> LossArrays:
+        """The loss in compiled form."""
+        ...
+
+    def state(self, found: Evaluation) -> LossState:
+        """Return the state for the results of the kernel."""
+        ...
 
 
 def _defining_class(kind: type, name: str) -> type:

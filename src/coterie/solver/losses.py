@@ -6,14 +6,19 @@ A new loss is a class in this or another module, and an entry of :data:`LOSSES`;
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from coterie._numba import read_only
 from coterie._parameters import Rule
-from coterie.kernels.hinge import squared_hinges, unit_hinge_offset
+from coterie.kernels.hinge import unit_hinge_offset
+from coterie.kernels.losses import SQUARED, SQUARED_HINGE, Evaluation, LossArrays, evaluate_loss
 from coterie.solver.design import Rows
-from coterie.solver.loss import Loss, LossLike, LossState, Targets
+from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets
+
+_NO_TARGETS = read_only(np.empty(0))
 
 
 class SquaredHinge(Loss):
@@ -107,8 +112,17 @@ class SquaredHinge(Loss):
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs, with gamma and b eliminated."""
+        return _evaluated(self, outputs, previous)
+
+    @cached_property
+    def arrays(self) -> LossArrays:  # type: ignore[override]
+        """The loss in compiled form."""
         codes = (self.labels < 0.0).astype(np.int64)
-        return _squared_hinges(outputs, codes, np.zeros(1, dtype=np.int64), self.weight, self.C, self.mass, previous)
+        return _hinge_arrays(codes, np.zeros(1, dtype=np.int64), self.weight, self.C, self)
+
+    def state(self, found: Evaluation) -> LossState:
+        """Return the state for the results of the kernel."""
+        return _hinge_state(found)
 
 
 class OneClassHinge(SquaredHinge):
@@ -177,30 +191,42 @@ class UnitHinge(Loss):
         )
 
 
-def _squared_hinges(
-    outputs: np.ndarray,
-    codes: np.ndarray,
-    classes: np.ndarray,
-    weight: np.ndarray,
-    C: float,
-    mass: np.ndarray,
-    previous: LossState | None,
-) -> LossState:
-    """Return the sum of the squared hinge losses of some classes, each against the others."""
-    n_samples, n_outputs = outputs.shape
-    guess = np.full(mass.shape, np.inf) if previous is None else previous.offsets
-    offsets, residual, curvature = np.empty(mass.shape), np.empty((n_outputs, n_samples)), np.empty((n_outputs, n_samples))
-    value, conjugate = squared_hinges(
-        np.ascontiguousarray(outputs), codes, classes, weight, C, mass, guess, offsets, residual, curvature
+def _evaluated(loss: CompiledLoss, outputs: np.ndarray, previous: LossState | None) -> LossState:
+    """Return a loss at given outputs, computed by its kernel."""
+    arrays, (n_samples, n_outputs) = loss.arrays, outputs.shape
+    guess = np.full(arrays.mass.shape, np.inf) if previous is None else previous.offsets
+    offsets, residual, curvature = np.empty(guess.shape), np.empty((n_outputs, n_samples)), np.empty((n_outputs, n_samples))
+    value, conjugate = evaluate_loss(arrays, np.ascontiguousarray(outputs), guess, offsets, residual, curvature)
+    return loss.state(Evaluation(value, conjugate, residual, curvature, offsets))
+
+
+def _hinge_arrays(codes: np.ndarray, classes: np.ndarray, weight: np.ndarray, C: float, loss: Loss) -> LossArrays:
+    """Return hinge losses of some classes, each against the others, in compiled form."""
+    return LossArrays(
+        SQUARED_HINGE,
+        read_only(codes),
+        read_only(classes),
+        _NO_TARGETS,
+        read_only(weight),
+        C,
+        0.0,
+        read_only(loss.mass),
+        read_only(loss.strata),
+        read_only(loss.signs),
     )
-    with_intercept = mass.shape[1] == 2
+
+
+def _hinge_state(found: Evaluation) -> LossState:
+    """Return the state of hinge losses. With an intercept, each output has the offsets p and q of :class:`SquaredHinge`."""
+    offsets = found.offsets
+    with_intercept = offsets.shape[1] == 2
     return LossState(
-        value=value,
-        conjugate=conjugate,
-        residual=residual.T,
-        curvature=curvature.T,
+        value=found.value,
+        conjugate=found.conjugate,
+        residual=found.residual.T,
+        curvature=found.curvature.T,
         offsets=offsets,
-        intercept=0.5 * (offsets[:, 1] - offsets[:, 0]) if with_intercept else np.zeros(n_outputs),
+        intercept=0.5 * (offsets[:, 1] - offsets[:, 0]) if with_intercept else np.zeros(len(offsets)),
         margin=offsets.mean(axis=1),
     )
 
@@ -272,8 +298,17 @@ class OneVsRestHinge(Loss):
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the losses at these outputs, with the offsets of every class eliminated."""
+        return _evaluated(self, outputs, previous)
+
+    @cached_property
+    def arrays(self) -> LossArrays:  # type: ignore[override]
+        """The losses in compiled form."""
         first = self._parts[0]
-        return _squared_hinges(outputs, self._codes, np.arange(self.n_outputs), first.weight, first.C, self.mass, previous)
+        return _hinge_arrays(self._codes, np.arange(self.n_outputs), first.weight, first.C, self)
+
+    def state(self, found: Evaluation) -> LossState:
+        """Return the state for the results of the kernel."""
+        return _hinge_state(found)
 
 
 class SquaredLoss(Loss):
@@ -302,8 +337,8 @@ class SquaredLoss(Loss):
     def __init__(
         self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, *, constant: float = 0.0
     ) -> None:
-        self.targets = np.asarray(targets, dtype=np.float64)
-        self.weight = np.asarray(weight, dtype=np.float64)
+        self.targets = np.ascontiguousarray(targets, dtype=np.float64)
+        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
         self.C = float(C)
         self.constant = constant
         self._share_one_offset(len(self.targets), fit_intercept)
@@ -327,20 +362,34 @@ class SquaredLoss(Loss):
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs, with b eliminated."""
-        centred = self.targets - self._mean
-        error = centred - outputs[:, 0]
-        offset = float(np.average(error, weights=self.weight)) if self.centred else 0.0
-        error = error - offset
-        residual = self.C * self.weight * error
-        squares = float(residual @ error)
+        return _evaluated(self, outputs, previous)
+
+    @cached_property
+    def arrays(self) -> LossArrays:  # type: ignore[override]
+        """The loss in compiled form."""
+        return LossArrays(
+            SQUARED,
+            read_only(np.zeros(len(self.targets), dtype=np.int64)),
+            read_only(np.zeros(1, dtype=np.int64)),
+            read_only(self.targets - self._mean),
+            read_only(self.weight),
+            self.C,
+            self.constant,
+            read_only(np.zeros((1, self.n_strata))),
+            read_only(self.strata),
+            read_only(self.signs),
+        )
+
+    def state(self, found: Evaluation) -> LossState:
+        """Return the state for the results of the kernel."""
+        offset = found.offsets[:, 0] if self.centred else np.zeros(1)
         return LossState(
-            value=0.5 * squares + self.constant,
-            # The residual sums to zero with an intercept, so the mean of the targets cancels in the product.
-            conjugate=0.5 * squares - float(residual @ centred) - self.constant,
-            residual=residual[:, None],
-            curvature=(self.C * self.weight)[:, None],
-            offsets=np.array([[offset]]) if self.centred else np.empty((1, 0)),
-            intercept=np.array([self._mean + offset]),
+            value=found.value,
+            conjugate=found.conjugate,
+            residual=found.residual.T,
+            curvature=found.curvature.T,
+            offsets=found.offsets,
+            intercept=self._mean + offset,
             margin=np.zeros(1),
         )
 

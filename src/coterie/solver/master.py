@@ -24,7 +24,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from coterie.solver.block_problem import Solution, constraint, loss_hessian, minimise_block_model, penalty
+from coterie.kernels.losses import Evaluation
+from coterie.kernels.newton import NewtonLimits, proximal_newton
+from coterie.solver.block_problem import (
+    MAX_COMPILED,
+    Solution,
+    constraint,
+    loss_hessian,
+    minimise_block_model,
+    penalty,
+)
 from coterie.solver.design import Design, Rows
 from coterie.solver.interior_point import interior_point
 from coterie.solver.loss import MERGING, Loss, LossState, feasible_residual
@@ -43,6 +52,8 @@ _POLISH_STEPS = 6
 # several blocks a matrix is faster as long as it fits into memory, unless the columns are well-conditioned.
 _MAX_MATRIX_COLUMNS_SINGLE = 300
 _MAX_MATRIX_COLUMNS = 6000
+# Operations of a Hessian up to which one compiled call is faster than BLAS with Python between the steps.
+_MAX_COMPILED_OPERATIONS = 1 << 23
 
 
 class Master:
@@ -73,6 +84,7 @@ class Master:
         self.level = 0.0
         self._rows = Rows(loss.kinds()) if loss.parts.issuperset(MERGING) else None
         self._merged = self._merge()
+        self._parts = self._merged.parts
         self._separable = False
         self.blocks = np.zeros(1, dtype=np.int64)
         self._coef = np.zeros((0, loss.n_outputs))
@@ -128,14 +140,14 @@ class Master:
 
     def _is_wide(self) -> bool:
         limit = _MAX_MATRIX_COLUMNS_SINGLE if len(self.blocks) == 2 else _MAX_MATRIX_COLUMNS
-        return self.design.n_features > limit and "plain" in self._merged.parts
+        return self.design.n_features > limit and "plain" in self._parts
 
     def _solve_wide(self) -> Solution:
         """Solve without forming a matrix over the columns."""
         coef, residual, n_iter = wide_master(self.design, self._merged, self.blocks, self._coef)
         state = self._merged.evaluate(self.design.output(coef), self._state)
         solution = self._certify(coef, state, state.residual, n_iter=n_iter)
-        if "mass" in self._merged.parts:
+        if "mass" in self._parts:
             # A recomputed residual has rounding errors multiplied by C. The solver's own residual may violate the sums of
             # the strata slightly. Use whichever has the smaller gap.
             kept = feasible_residual(self._merged, residual)
@@ -145,24 +157,29 @@ class Master:
     def _solve_narrow(self) -> Solution:
         """Solve with matrices over the columns."""
         best = None
-        has_interior = "mass" in self._merged.parts
+        has_interior = "mass" in self._parts
         if not self._separable:
             steps = (_NEWTON_STEPS, _EXTRA_STEPS) if has_interior else (_MAX_NEWTON_STEPS, 0)
-            best = self._newton(self._coef, *steps)
+            best = self._newton_steps(self._coef, *steps)
             self._separable = best.gap > _ROUNDING_GAP and has_interior
         if self._separable:
             coef, residual = interior_point(self.design, self._merged, self.blocks)
             inner = self._certify(coef, self._merged.evaluate(self.design.output(coef), self._state), residual)
-            polished = self._newton(coef, _POLISH_STEPS)
+            polished = self._newton_steps(coef, _POLISH_STEPS)
             best = min([inner, polished, *([best] if best else [])], key=lambda solution: solution.gap)
         assert best is not None
         return best
 
-    def _newton(self, coef: np.ndarray, max_steps: int, extra_steps: int = 0) -> Solution:
+    def _newton_steps(self, coef: np.ndarray, max_steps: int, extra_steps: int = 0) -> Solution:
         """Make proximal Newton steps from the given weights and return the best solution.
 
         ``extra_steps`` more steps are made if the first ``max_steps`` come close to the optimum.
         """
+        solver = self._compiled_newton if self._is_small() else self._newton
+        return solver(coef, max_steps, extra_steps)
+
+    def _newton(self, coef: np.ndarray, max_steps: int, extra_steps: int = 0) -> Solution:
+        """Do the same as :meth:`_newton_steps` for any loss and number of columns."""
         outputs = self.design.output(coef)
         state = self._merged.evaluate(outputs, self._state)
         best: Solution | None = None
@@ -184,6 +201,22 @@ class Master:
             coef, outputs, state = step
         assert best is not None
         return best
+
+    def _is_small(self) -> bool:
+        """Return True if the Newton steps should be made by one compiled call."""
+        size = self.design.n_features
+        operations = len(self._merged.strata) * size * size
+        return size <= MAX_COMPILED and operations <= _MAX_COMPILED_OPERATIONS and "arrays" in self._parts
+
+    def _compiled_newton(self, coef: np.ndarray, max_steps: int, extra_steps: int) -> Solution:
+        """Do the same as :meth:`_newton_steps` in one call of a kernel."""
+        limits = NewtonLimits(max_steps, extra_steps, self.precision, _CLOSE_GAP, _ROUNDING_GAP)
+        found = proximal_newton(
+            self.design.arrays(), self._merged.arrays, self.blocks, coef.copy(), self._state.offsets, limits
+        )
+        coef, offsets, residual, curvature, value, conjugate, primal, dual, _, n_iter = found
+        state = self._merged.state(Evaluation(value, conjugate, residual, curvature, offsets))
+        return Solution.certified(primal, dual, coef, state.residual, state, n_iter)
 
     def _certify(
         self,

@@ -1,0 +1,117 @@
+"""The losses in compiled form: one kernel evaluates any of them, so that solvers are compiled once for all losses.
+
+A new loss adds a constant and a branch of :func:`evaluate_loss`. A loss without a branch works as well: the general solver
+then calls its Python methods.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie._numba import kernel
+from coterie.kernels.hinge import squared_hinges
+
+SQUARED_HINGE = 0
+SQUARED = 1
+
+# Samples per partial sum. Partial sums lose fewer digits in sums over millions of samples.
+_SUM_SAMPLES = 512
+
+
+class LossArrays(NamedTuple):
+    """A loss with its targets, as kernels use it. All arrays are read-only.
+
+    Attributes
+    ----------
+    kind : int
+        The loss: ``SQUARED_HINGE`` or ``SQUARED``.
+    codes : ndarray of int of shape (n_samples,)
+        Class codes of a hinge loss. Zeros for numbers.
+    classes : ndarray of int of shape (n_outputs,)
+        The class that each output separates from the others.
+    targets : ndarray of shape (n_samples,)
+        Numbers to predict, minus their mean. Empty for classes.
+    weight : ndarray of shape (n_samples,)
+        Sample weights.
+    C : float
+        Weight of the loss.
+    constant : float
+        Constant added to the loss.
+    mass : ndarray of shape (n_outputs, n_strata)
+        Sums of the dual variables of the strata. Only its shape is used for losses without given sums.
+    strata, signs : ndarray of shape (n_samples, n_outputs)
+        Stratum and sign of each sample; see :class:`coterie.solver.loss.Loss`.
+    """
+
+    kind: int
+    codes: np.ndarray
+    classes: np.ndarray
+    targets: np.ndarray
+    weight: np.ndarray
+    C: float
+    constant: float
+    mass: np.ndarray
+    strata: np.ndarray
+    signs: np.ndarray
+
+
+class Evaluation(NamedTuple):
+    """Results of :func:`evaluate_loss`, as arrays by outputs."""
+
+    value: float
+    conjugate: float
+    residual: np.ndarray
+    curvature: np.ndarray
+    offsets: np.ndarray
+
+
+@kernel()
+def evaluate_loss(loss, outputs, guess, offsets, residual, curvature):
+    """Return value and conjugate of a loss at given outputs, with offsets eliminated.
+
+    ``guess`` contains initial offsets. ``offsets`` (outputs, strata), ``residual`` and ``curvature`` (outputs, samples) are
+    written.
+    """
+    if loss.kind == SQUARED:
+        return _squared_loss(
+            outputs[:, 0], loss.targets, loss.weight, loss.C, loss.constant, offsets[0], residual[0], curvature[0]
+        )
+    return squared_hinges(
+        outputs, loss.codes, loss.classes, loss.weight, loss.C, loss.mass, guess, offsets, residual, curvature
+    )
+
+
+@kernel()
+def _squared_loss(output, target, weight, C, constant, offset, residual, curvature):
+    """Evaluate the squared loss of one output. The offset, if there is one, is the weighted mean of the errors."""
+    n_samples = output.shape[0]
+    mean = 0.0
+    if offset.shape[0]:
+        total = 0.0
+        for begin in range(0, n_samples, _SUM_SAMPLES):
+            part = 0.0
+            part_weight = 0.0
+            for i in range(begin, min(begin + _SUM_SAMPLES, n_samples)):
+                part += weight[i] * (target[i] - output[i])
+                part_weight += weight[i]
+            mean += part
+            total += part_weight
+        mean /= total
+        offset[0] = mean
+    squares = 0.0
+    cross = 0.0
+    for begin in range(0, n_samples, _SUM_SAMPLES):
+        part = 0.0
+        part_cross = 0.0
+        for i in range(begin, min(begin + _SUM_SAMPLES, n_samples)):
+            error = target[i] - output[i] - mean
+            residual[i] = C * weight[i] * error
+            curvature[i] = C * weight[i]
+            part += residual[i] * error
+            part_cross += residual[i] * target[i]
+        squares += part
+        cross += part_cross
+    # The residual sums to zero with an intercept, so the mean of the targets cancels in the product.
+    return 0.5 * squares + constant, 0.5 * squares - cross - constant
