@@ -182,7 +182,7 @@ def test_small_problems_use_no_processes():
 
 
 def test_signals_stop_all_paths():
-    """All searches end after the round in which a signal arrives."""
+    """A search ends after the round in which a signal arrives, the others after at most one further round."""
     X, target = make_data("C")
     estimator = GroupDiscoveryRegressor(40)
     data = input_of(estimator, X, target)
@@ -196,7 +196,8 @@ def test_signals_stop_all_paths():
     with stopping_gracefully(lambda _: None):
         loops, _ = run_together(paths, n_threads=1, on_round=on_round)
     assert all(loop.stopped for loop in loops)
-    assert {len(loop.history) for loop in loops} == {2}
+    assert len(loops[0].history) == 2
+    assert {len(loop.history) for loop in loops[1:]} <= {1, 2}
 
 
 def test_same_result_for_any_order_of_columns():

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -284,7 +285,9 @@ class SharedTop:
         self.n_threads = n_threads
         self._bounds = _FeatureBounds.of(list({id(view): view for view in views}.values()))
         self._single = self._is_safe_in_single(views)
-        self._rounded = self._single_precision_array()
+        self.rounded = self._single_precision_array()
+        # Bound on the rounding error of a score, divided by the norms of feature and residual.
+        self.rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
         self.n_multiplied = 0
 
     def _is_safe_in_single(self, views: Sequence[FeatureView]) -> bool:
@@ -321,10 +324,14 @@ class SharedTop:
     def n_passes(self) -> float:
         return self.n_multiplied / self.n_features
 
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Bound on the norm of each feature about zero over its scale, in all views."""
+        return self._bounds.block(slice(None)).length
+
     def best(self, queries: Sequence[TopQuery]) -> list[KnownTop]:
-        rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
-        lists = [_BestFeatures(query, self._bounds, rounding) for query in queries]
-        batch = _Batch(lists, self._single, self._rounded)
+        lists = [_BestFeatures(query, self._bounds, self.rounding) for query in queries]
+        batch = _Batch(lists, self._single, self.rounded)
         size = max(1, _BLOCK_PRODUCTS // batch.n_outputs)
         if not self.source.is_sparse:
             size = min(size, max(1, _BLOCK_VALUES // self.source.shape[0]))

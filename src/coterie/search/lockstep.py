@@ -22,10 +22,12 @@ from joblib.parallel import get_active_backend
 from coterie._numba import one_blas_thread, run_chunks, thread_count
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Moments
+from coterie.data.top import SharedTop
 from coterie.data.view import FeatureView
 from coterie.interruption import stop_requested
 from coterie.search.loop import CuttingPlane, Round
 from coterie.search.membership import EncounteredFeatures
+from coterie.search.paths import follow_paths
 from coterie.search.scores import LazyScores, SharedPass
 from coterie.search.search import Search
 
@@ -125,6 +127,8 @@ def _advance(loops: Sequence[CuttingPlane], shared: SharedPass, n_threads: int) 
     """Run loops to their ends, one round of all loops at a time."""
     for loop in loops:
         loop.begin()
+    if isinstance(shared.top, SharedTop):
+        follow_paths(loops, shared.top, n_threads)
     while unfinished := [loop for loop in loops if not loop.finished]:
         queries = [loop.queries() for loop in unfinished]
         answers = iter(shared.best([query for own in queries for query in own]))

@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie.data.top import TopQuery
+from coterie.kernels.path import FIGURES, PathRecord
 from coterie.search.oracle import Block, Oracle
 from coterie.search.scores import LazyScores
 from coterie.solver.block_problem import Solution, block_norms
@@ -238,6 +239,52 @@ class CuttingPlane:
         if not self.oracle.reuse and change < self.rule.tol * abs(self.solution.objective) and number > 1:
             self.settled = True  # As in TPAMI Algorithm 1. This makes no statement about sets with earlier features.
 
+    def next_sizes(self, most: int) -> list[int]:
+        """Return the numbers of new features of up to ``most`` further rounds. Requires a given number of features."""
+        assert self.rule.n_features is not None
+        most = most if self.rule.max_rounds is None else min(most, self.rule.max_rounds - self._number)
+        n_found, sizes = self._n_found, list[int]()
+        while n_found < self.rule.n_features and len(sizes) < most:
+            sizes.append(self.rule.max_new(n_found))
+            n_found += sizes[-1]
+        return sizes
+
+    def adopt(self, record: PathRecord, working: np.ndarray, n_rounds: int) -> None:
+        """Add rounds that were made by :func:`coterie.kernels.path.follow_path`, until ``on_round`` stops the loop.
+
+        Parameters
+        ----------
+        record : PathRecord
+            Results of the rounds, of which the first ``n_rounds`` are used.
+        working : ndarray of int
+            Features of the working set, to which the positions in ``record`` refer.
+        n_rounds : int
+            Number of rounds.
+        """
+        features = working[record.features[: record.ends[n_rounds - 1]]]
+        known, ends, number = self.oracle.supports, [0], 0
+        while number < n_rounds and not self.stopped:
+            ends.append(int(record.ends[number]))
+            block = Block(features[ends[-2] : ends[-1]], record.scores[ends[-2] : ends[-1]].copy())
+            self.oracle.supports = np.append(known, features[: ends[-1]])
+            self._adopt_round(record, number, block)
+            number += 1
+        self.oracle.exclude(working[(record.closed_in >= 0) & (record.closed_in < number)])
+        self._support_of_column = np.arange(len(self.oracle.supports))
+        self.master.adopt(features[: ends[-1]], len(known) + np.array(ends[1:]), self.solution)
+        self.solution = self.master.expand(self.solution)
+
+    def _adopt_round(self, record: PathRecord, number: int, block: Block) -> None:
+        """Add one round of a record."""
+        size, violation = len(self.oracle.supports), self._violation(block)
+        figures = dict(zip(FIGURES, record.figures[number].tolist(), strict=True))
+        coef, offsets, residual = record.coef[number, :size], record.offsets[number], record.residuals[number + 1]
+        self.solution = self.master.compiled_solution(coef.copy(), offsets, residual, figures)
+        self.set_size = max(self.set_size, len(block.features))
+        self.oracle.n_compiled += int(figures["n_correlations"])
+        self._number += 1
+        self._append_round(self._number, block, violation)
+
     @property
     def finished(self) -> bool:
         """Whether the stopping rule applies."""
@@ -356,7 +403,12 @@ class CuttingPlane:
         )
         self._block_sets.add(frozenset(features.tolist()))
         self.master.add_block(features)
-        self.solution = solution = self.master.solve()
+        self.solution = self.master.solve()
+        self._append_round(number, block, violation)
+
+    def _append_round(self, number: int, block: Block, violation: float) -> None:
+        """Append the last solution to the history."""
+        oracle, solution = self.oracle, self.solution
         self.lower = max(self.lower, solution.bound)
         if self.warns and solution.gap > self.rule.tol:
             remedy = "Choose" if oracle.view.scale is not None else "Scale the features (standardize=True), or choose"
@@ -368,7 +420,7 @@ class CuttingPlane:
             )
         entry = Round(
             round=number,
-            features=features,
+            features=block.features,
             scores=block.scores,
             n_support=len(oracle.supports),
             objective=solution.objective,

@@ -180,6 +180,7 @@ class Oracle:
         self._n_scored = 0
         self._first_floor = np.inf
         self._hint = NO_FEATURES
+        self.n_compiled = 0  # Correlations computed in compiled rounds.
         self.sets = AdmissibleSets(correlation, threshold)
         self._candidates = CandidateMask(self.view.moments)
 
@@ -187,6 +188,11 @@ class Oracle:
     def _selectable(self) -> CandidateMask:
         """Features that a walk may choose."""
         return self.sets.varying if self.reuse else self._candidates
+
+    @property
+    def candidates(self) -> CandidateMask:
+        """Features that are neither support features nor known members of a group."""
+        return self._candidates
 
     @property
     def _fixed_supports(self) -> np.ndarray:
@@ -215,7 +221,7 @@ class Oracle:
     @property
     def n_evaluated(self) -> int:
         """Number of correlations computed so far."""
-        return self.correlation.n_evaluated
+        return self.correlation.n_evaluated + self.n_compiled
 
     @property
     def n_passes(self) -> float:

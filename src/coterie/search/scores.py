@@ -121,14 +121,14 @@ class SharedPass:
     """
 
     def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
-        self._shared = views[0].source.shared_top(views, n_threads=n_threads)
+        self.top = views[0].source.shared_top(views, n_threads=n_threads)
 
     @property
     def n_passes(self) -> float:
         """Number of passes over the features."""
-        return self._shared.n_passes
+        return self.top.n_passes
 
     def best(self, queries: Sequence[TopQuery]) -> list[LazyScores]:
         """Return the scores for each query, starting with its best features. Makes one pass for all queries."""
-        tops = self._shared.best(queries)
+        tops = self.top.best(queries)
         return [LazyScores(query.view, query.residual, known=top) for query, top in zip(queries, tops, strict=True)]

@@ -208,6 +208,10 @@ class DenseDesign:
         design.n_features = array.shape[1]
         return design
 
+    def emptied(self) -> Self:
+        """Return an empty design of the same view."""
+        return type(self)(self._view)
+
     def append(self, features: np.ndarray, rows: Rows | None = None) -> None:
         """Append features of the view, with one row per row of ``rows`` (None: per sample). This refines ``rows``."""
         fresh, old = self._view.model_columns(features), self._array
@@ -283,6 +287,10 @@ class SparseDesign:
         self._rows = sparse.csr_array((np.empty(0), nothing, indptr), shape=(view.n_samples, 0))
         self._cached: tuple[np.ndarray, np.ndarray] | None = None  # Curvature and products of the last Hessians.
         self.n_features = 0
+
+    def emptied(self) -> Self:
+        """Return an empty design of the same view."""
+        return type(self)(self._view)
 
     def append(self, features: np.ndarray, rows: Rows | None = None) -> None:
         """Append features as :meth:`DenseDesign.append` does, without centring, which would make them dense."""

@@ -20,12 +20,14 @@ of weight zero are dropped (:mod:`coterie.solver.design`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from coterie.kernels.losses import Evaluation
+from coterie.kernels.losses import Evaluation, LossArrays
 from coterie.kernels.newton import NewtonLimits, proximal_newton
+from coterie.kernels.path import PathState
 from coterie.solver.block_problem import (
     MAX_COMPILED,
     Solution,
@@ -94,18 +96,68 @@ class Master:
     def start(self) -> Solution:
         """Solution without any feature. Its residual starts the first round."""
         state = self._state
-        return self._expand(Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state))
+        return self.expand(Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state))
 
     def _merge(self) -> Loss:
         """Return the loss over samples merged by the columns so far."""
         return self.loss if self._rows is None or self._rows.is_all else self.loss.merged(self._rows)
 
-    def _expand(self, solution: Solution) -> Solution:
+    def expand(self, solution: Solution) -> Solution:
         """Return the solution with its residual expanded to all samples."""
         residual = solution.residual
         if self._rows is not None and not self._rows.is_all:
             residual = self.loss.spread(residual, self._rows)
         return replace(solution, residual=np.ascontiguousarray(residual))
+
+    @property
+    def has_compiled_loss(self) -> bool:
+        """Whether kernels can evaluate the loss, and no problem so far required another solver."""
+        return "arrays" in self._parts and not self._separable
+
+    @property
+    def arrays(self) -> LossArrays:
+        """The loss of the samples of the design, in compiled form."""
+        return self._merged.arrays
+
+    @property
+    def newton_limits(self) -> NewtonLimits:
+        """When the Newton steps of a problem end."""
+        steps = (_NEWTON_STEPS, _EXTRA_STEPS) if "mass" in self._parts else (_MAX_NEWTON_STEPS, 0)
+        return NewtonLimits(*steps, self.precision, _CLOSE_GAP, _ROUNDING_GAP)
+
+    @property
+    def used_samples(self) -> np.ndarray:
+        """First sample of each row of the design."""
+        return np.arange(len(self._merged.strata)) if self._rows is None else self._rows.first
+
+    def separate_samples(self, features: np.ndarray) -> None:
+        """Give each sample of nonzero weight its own row. ``features`` are the columns of the design."""
+        if self._rows is None:
+            return
+        self._rows = Rows(self.loss.kinds(), merge=False)
+        self._merged = self._merge()
+        self.design = self.design.emptied()
+        self.design.append(features, self._rows)
+        self._state = self._merged.evaluate(self.design.output(self._coef), self._state)
+
+    def path_state(self) -> PathState:
+        """Return the state from which :func:`coterie.kernels.path.follow_path` continues."""
+        residual = np.ascontiguousarray(self._state.residual.T)
+        return PathState(self.design.arrays(), self.blocks, self._coef.copy(), self._state.offsets, residual)
+
+    def compiled_solution(
+        self, coef: np.ndarray, offsets: np.ndarray, residual: np.ndarray, figures: Mapping[str, float]
+    ) -> Solution:
+        """Return the solution of a compiled round, with residuals of the samples of the design."""
+        state = self._merged.state(Evaluation(figures["value"], figures["conjugate"], residual, residual, offsets))
+        self.level = figures["dual"] - figures["conjugate"]
+        return Solution.certified(figures["primal"], figures["dual"], coef, state.residual, state, int(figures["n_iter"]))
+
+    def adopt(self, features: np.ndarray, blocks: np.ndarray, solution: Solution) -> None:
+        """Add features of compiled rounds, the ends of their blocks, and the solution after the last round."""
+        self.design.append(features, self._rows)
+        self.blocks = np.append(self.blocks, blocks)
+        self._coef, self._state = solution.coef, solution.state
 
     def add_block(self, features: np.ndarray) -> None:
         """Add a block of features, with weight zero."""
@@ -128,7 +180,7 @@ class Master:
             )
         self._coef, self._state = best.coef, best.state
         self.level = constraint(self.design.scores(best.residual), self.blocks)
-        return self._expand(best)
+        return self.expand(best)
 
     def _solve(self) -> Solution:
         wide = self._is_wide()
@@ -175,7 +227,7 @@ class Master:
 
         ``extra_steps`` more steps are made if the first ``max_steps`` come close to the optimum.
         """
-        solver = self._compiled_newton if self._is_small() else self._newton
+        solver = self._compiled_newton if self.is_small(self.design.n_features) else self._newton
         return solver(coef, max_steps, extra_steps)
 
     def _newton(self, coef: np.ndarray, max_steps: int, extra_steps: int = 0) -> Solution:
@@ -202,11 +254,10 @@ class Master:
         assert best is not None
         return best
 
-    def _is_small(self) -> bool:
-        """Return True if the Newton steps should be made by one compiled call."""
-        size = self.design.n_features
-        operations = len(self._merged.strata) * size * size
-        return size <= MAX_COMPILED and operations <= _MAX_COMPILED_OPERATIONS and "arrays" in self._parts
+    def is_small(self, n_columns: int) -> bool:
+        """Return True if Newton steps with this number of columns should be made by one compiled call."""
+        operations = len(self._merged.strata) * n_columns * n_columns
+        return n_columns <= MAX_COMPILED and operations <= _MAX_COMPILED_OPERATIONS and "arrays" in self._parts
 
     def _compiled_newton(self, coef: np.ndarray, max_steps: int, extra_steps: int) -> Solution:
         """Do the same as :meth:`_newton_steps` in one call of a kernel."""

@@ -1,0 +1,257 @@
+r"""Rounds of a search on a working set of dense features in one call: scores, walk, correlations and master problem.
+
+The mathematics of a round is that of :mod:`coterie.search.oracle` and :mod:`coterie.solver.master`. The caller verifies that
+no feature outside the working set could have changed a round (:mod:`coterie.search.paths`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie._numba import kernel
+from coterie.kernels.losses import SQUARED
+from coterie.kernels.newton import DesignArrays, proximal_newton
+
+# Why rounds end: all requested rounds were made; no candidate of the working set is left; two candidates are tied, so that the
+# content of their columns decides; the Newton steps do not converge, so that another solver is required.
+COMPLETE, EXHAUSTED, TIED, DIFFICULT = range(4)
+
+
+class WorkingSet(NamedTuple):
+    """Features of a working set, as the model uses them, by feature.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_features, n_rows)
+        Centred and scaled values of the samples with nonzero weight.
+    norm : ndarray of shape (n_features,)
+        Weighted norms of the columns.
+    is_open : ndarray of bool of shape (n_features,)
+        Whether a feature is a candidate. Features that a walk visits are not any more.
+    """
+
+    columns: np.ndarray
+    norm: np.ndarray
+    is_open: np.ndarray
+
+
+class PathState(NamedTuple):
+    """State of a search before the first round."""
+
+    design: DesignArrays
+    blocks: np.ndarray
+    coef: np.ndarray  # (n_support, n_outputs)
+    offsets: np.ndarray  # (n_outputs, n_strata)
+    residual: np.ndarray  # (n_outputs, n_rows)
+
+
+class PathRecord(NamedTuple):
+    """Results of rounds, written by :func:`follow_path`. Features are positions in the working set."""
+
+    features: np.ndarray  # new support features of all rounds
+    scores: np.ndarray  # their scores
+    ends: np.ndarray  # number of new support features after each round
+    coef: np.ndarray  # (n_rounds, n_support, n_outputs)
+    offsets: np.ndarray  # (n_rounds, n_outputs, n_strata)
+    residuals: np.ndarray  # (n_rounds + 1, n_outputs, n_rows): before the first round, and after each
+    figures: np.ndarray  # (n_rounds, 8): see FIGURES
+    closed_in: np.ndarray  # round in which a walk visited a feature of the working set, -1 for none
+
+
+# Columns of PathRecord.figures: the lowest score that the walk visited, the highest score, dual and primal objective, value
+# and conjugate of the loss, Newton steps, and correlations evaluated.
+FIGURES = ("low", "best", "dual", "primal", "value", "conjugate", "n_iter", "n_correlations")
+
+
+@kernel(reorder=True)
+def _product(a, b):
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel(reorder=True)
+def _weighted_product(a, b, weight):
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += weight[i] * a[i] * b[i]
+    return total
+
+
+@kernel()
+def _score(columns, is_open, residual, scores):
+    """Write the scores of the candidates, -1 for other features. Returns the highest."""
+    best = -1.0
+    for j in range(columns.shape[0]):
+        scores[j] = -1.0
+        if is_open[j]:
+            square = 0.0
+            for c in range(residual.shape[0]):
+                square += _product(columns[j], residual[c]) ** 2
+            scores[j] = np.sqrt(square)
+            best = max(best, scores[j])
+    return best
+
+
+@kernel()
+def _next_best(scores, tie):
+    """Return the position of the highest score, -1 if there is none, and whether another score is tied with it."""
+    best = -1
+    high = -1.0
+    second = -1.0
+    for j in range(scores.shape[0]):
+        if scores[j] > high:
+            second = high
+            high = scores[j]
+            best = j
+        elif scores[j] > second:
+            second = scores[j]
+    return best, second >= 0.0 and high - second <= 2.0 * tie
+
+
+@kernel()
+def _append_column(dense, column):
+    """Return a design by rows with one more column."""
+    n_rows, size = dense.shape
+    result = np.empty((n_rows, size + 1))
+    for i in range(n_rows):
+        for j in range(size):
+            result[i, j] = dense[i, j]
+        result[i, size] = column[i]
+    return result
+
+
+@kernel()
+def follow_path(working, supports, limit, tie_share, state, loss, limits, sizes, record):
+    r"""Make rounds of a search on a working set, and write their results to ``record`` and ``working.is_open``.
+
+    Parameters
+    ----------
+    working : WorkingSet
+        Features that may be selected.
+    supports : ndarray of shape (n_known, n_rows)
+        Support features so far, divided by their norms. The new ones must not be correlated with them.
+    limit : float
+        Absolute correlation from which a feature joins a group.
+    tie_share : float
+        Scores that differ by less than this share of the best score are tied.
+    state : PathState
+        State before the first round.
+    loss : LossArrays
+        The loss of the rows.
+    limits : NewtonLimits
+        When Newton steps end.
+    sizes : ndarray of int of shape (n_rounds,)
+        Number of new support features of each round.
+    record : PathRecord
+        Arrays for the results.
+
+    Returns
+    -------
+    n_rounds, status : int
+        Number of complete rounds, and why they ended.
+    """
+    columns, norm, is_open = working.columns, working.norm, working.is_open
+    scores = np.empty(columns.shape[0])
+    found = np.empty(record.features.shape[0], np.int64)
+    visited = np.empty(columns.shape[0], np.int64)
+    design, coef, offsets, residual = state.design, state.coef, state.offsets, state.residual
+    n_outputs = coef.shape[1]
+    blocks = np.empty(state.blocks.shape[0] + sizes.shape[0], np.int64)
+    n_blocks = state.blocks.shape[0]
+    for t in range(n_blocks):
+        blocks[t] = state.blocks[t]
+    n_found = 0
+    for number in range(sizes.shape[0]):
+        best = _score(columns, is_open, residual, scores)
+        if best < 0.0:
+            return number, EXHAUSTED
+        n_before = n_found
+        n_visited = 0
+        n_correlations = 0
+        low = best
+        while n_found - n_before < sizes[number]:
+            place, tied = _next_best(scores, tie_share * best)
+            if place < 0:
+                return number, EXHAUSTED
+            if tied:
+                return number, TIED
+            low = scores[place]
+            matched = False
+            if limit < np.inf:
+                for k in range(supports.shape[0]):
+                    n_correlations += 1
+                    if abs(_weighted_product(columns[place], supports[k], loss.weight)) >= limit * norm[place]:
+                        matched = True
+                        break
+                k = 0
+                while k < n_found and not matched:
+                    n_correlations += 1
+                    product = _weighted_product(columns[place], columns[found[k]], loss.weight)
+                    matched = abs(product) >= limit * norm[place] * norm[found[k]]
+                    k += 1
+            if not matched:
+                found[n_found] = place
+                record.scores[n_found] = low
+                n_found += 1
+            scores[place] = -1.0
+            visited[n_visited] = place
+            n_visited += 1
+        dense = design.dense
+        for k in range(n_before, n_found):
+            dense = _append_column(dense, columns[found[k]])
+        design = DesignArrays(False, dense, design.indptr, design.indices, design.values)
+        blocks[n_blocks] = dense.shape[1]
+        n_blocks += 1
+        start = np.zeros((dense.shape[1], n_outputs))
+        for j in range(coef.shape[0]):
+            for c in range(n_outputs):
+                start[j, c] = coef[j, c]
+        solution = proximal_newton(design, loss, blocks[:n_blocks], start, offsets, limits)
+        coef, offsets, residual = solution[0], solution[1], solution[2]
+        primal, dual = solution[6], solution[7]
+        gap = (dual + primal) / max(abs(dual), abs(primal), 2.2250738585072014e-308)
+        if not gap <= limits.rounding_gap and loss.kind != SQUARED:
+            return number, DIFFICULT
+        for k in range(n_visited):
+            is_open[visited[k]] = False
+            record.closed_in[visited[k]] = number
+        for k in range(n_before, n_found):
+            record.features[k] = found[k]
+        record.ends[number] = n_found
+        for c in range(n_outputs):
+            for j in range(coef.shape[0]):
+                record.coef[number, j, c] = coef[j, c]
+            for e in range(offsets.shape[1]):
+                record.offsets[number, c, e] = offsets[c, e]
+            for i in range(residual.shape[1]):
+                record.residuals[number + 1, c, i] = residual[c, i]
+        figures = record.figures[number]
+        figures[0], figures[1], figures[2], figures[3] = low, best, dual, primal
+        figures[4], figures[5], figures[6], figures[7] = solution[4], solution[5], solution[9], n_correlations
+    return sizes.shape[0], COMPLETE
+
+
+@kernel()
+def features_above(products, scale, length, is_open, n_outputs, errors, floors, first, found):
+    """Find the first round from ``first`` in which a feature outside the working set may reach the lowest score visited.
+
+    ``products`` of shape (n_rounds * n_outputs, n_features) are rounded. The error of a score is ``errors[round]`` times the
+    ``length`` of the feature. Writes the features to ``found``. Returns the round and their number, or (n_rounds, 0).
+    """
+    n_rounds = floors.shape[0]
+    for number in range(first, n_rounds):
+        count = 0
+        for j in range(products.shape[1]):
+            square = 0.0
+            for c in range(n_outputs):
+                square += float(products[number * n_outputs + c, j]) ** 2
+            if is_open[j] and np.sqrt(square) >= (floors[number] - errors[number] * length[j]) * scale[j]:
+                found[count] = j
+                count += 1
+        if count:
+            return number, count
+    return n_rounds, 0
