@@ -324,8 +324,8 @@ def _objectives(target, weight, beside, penalty, hinge, residual, outputs, coef)
 
 
 @kernel()
-def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active, residual, outputs, coef, objectives):
-    """Fit one linear model per row of ``targets`` and return the total number of Newton steps.
+def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active, residual, outputs, coef, objectives, steps):
+    """Fit one linear model per row of ``targets``.
 
     Parameters
     ----------
@@ -351,11 +351,12 @@ def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active,
         Overwritten by the weights a.
     objectives : ndarray of shape (n_outputs, 2)
         Overwritten by the primal and the dual objective. Their sum is the duality gap.
+    steps : ndarray of int of shape (n_outputs,)
+        Overwritten by the number of Newton steps of all stages, negative if the last stage ended before its optimum.
     """
     n_outputs, n_samples = targets.shape
     system = np.empty((n_samples, n_samples))
     known = np.zeros(n_samples, np.bool_)
-    n_steps = 0
     for c in range(n_outputs):
         target = targets[c]
         first = 0
@@ -365,20 +366,19 @@ def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active,
             if hinge:
                 first = _count_stages(products, target, weight, beside, residual[c], outputs[c])
         coef[c] = 0.0
+        steps[c] = 0
         for stage in range(first, -1, -1):
             scale = 10.0**-stage
-            if first > 0:
+            if first > 0:  # The factor is that of other weights.
                 known[:] = False
-            n_steps += abs(
-                _newton(
-                    products, target, scale * weight, beside, scale * penalty, hinge,
-                    active[c], known, system, residual[c], coef[c],
-                )
+            n_steps = _newton(
+                products, target, scale * weight, beside, scale * penalty, hinge,
+                active[c], known, system, residual[c], coef[c],
             )  # fmt: skip
+            steps[c] = np.sign(n_steps) * (abs(steps[c]) + abs(n_steps))
         if hinge:
             _make_feasible(residual[c], target, len(penalty) > 0 and penalty[0] == 0.0)
         _add_outputs(products, residual[c], outputs[c])
         primal, dual = _objectives(target, weight, beside, penalty, hinge, residual[c], outputs[c], coef[c])
         objectives[c, 0] = primal
         objectives[c, 1] = dual
-    return n_steps
