@@ -8,8 +8,8 @@ The columns are the support and affiliated features together, so there may be te
 **Solver**: Newton's method with an exact line search, which ends after a few steps because the losses are piecewise quadratic.
 Up to a few thousand columns, its equations are solved by a Cholesky factorisation. If there are more columns than samples,
 the problem depends on them only through the inner products between samples (:mod:`coterie.solver.sample_space`). For losses
-without a kernel, the columns are replaced by as many columns as samples, with the same inner products. If both numbers are large, conjugate gradients are used, with two products with the columns per iteration and no
-matrix.
+without a kernel, the columns are replaced by as many columns as samples, with the same inner products. If both numbers are
+large, conjugate gradients are used, with two products with the columns per iteration and no matrix.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ class SampleFit:
         Outputs of the features for all samples, without intercept and covariates.
     intercept : ndarray of shape (n_outputs,)
         Offset to add to the outputs.
+    margin : ndarray of shape (n_outputs,)
+        Margins: 1 for classes, 0 for numbers.
     covariate_coef : ndarray of shape (n_outputs, n_covariates) or None
         Weights of the covariates.
     conjugate : ndarray of shape (n_outputs,)
@@ -47,6 +49,7 @@ class SampleFit:
     residual: np.ndarray
     outputs: np.ndarray
     intercept: np.ndarray
+    margin: np.ndarray
     covariate_coef: np.ndarray | None
     conjugate: np.ndarray
     gap: np.ndarray
@@ -154,6 +157,7 @@ class SampleProblem:
             residual,
             outputs,
             intercept,
+            np.full(shape[0], float(self.hinge)),
             known,
             objectives[:, 1] - 0.5 * (residual * outputs).sum(axis=1) - self.constant,
             np.where(np.isfinite(gap), gap, np.inf),
