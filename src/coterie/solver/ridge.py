@@ -29,6 +29,8 @@ from coterie.solver.sample_space import SampleFit, SampleProblem
 _MAX_DIRECT = 2000
 _MAX_STEPS = 200
 _MAX_CG_STEPS = 1000
+# Relative gap that rounding can cause.
+_ROUNDING = 1e-10
 # Relative gap of all stages before the last.
 _STAGE_PRECISION = 1e-2
 # The line search stops when the slope has decreased by this factor.
@@ -49,7 +51,8 @@ def fit_ridge(loss: Loss, design: AnyDesign, *, precision: float = 1e-10, start:
         if problem is not None:
             fit = problem.fit(products)
             solution = _solution(loss, design, fit)
-            if fit.converged or solution.gap <= precision:
+            # A gap above the precision after exact convergence is due to rounding.
+            if solution.gap <= (max(precision, _ROUNDING) if fit.converged else precision):
                 return solution
         reduced, start = _reduced_design(products), None
     if start is None:

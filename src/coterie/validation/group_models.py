@@ -29,7 +29,7 @@ _MAX_SAMPLES = 2000
 # Bytes of columns that are kept for all paths of a fold, and number of columns that are read at once otherwise.
 _KEPT_BYTES = 1 << 27
 _READ_COLUMNS = 4096
-# Largest accepted relative gap of a model that did not converge exactly.
+# Largest accepted relative gap. Models with a larger one are fitted to the columns.
 _PRECISION = 1e-10
 
 
@@ -116,7 +116,7 @@ def group_outputs(
             fit = problem.fit(products, active)
             active = fit.active
             gap = float(fit.gap.max())
-            if fit.converged or gap <= _PRECISION:
+            if gap <= _PRECISION:
                 outputs = fit.outputs[:, samples].T + _offset(fit.intercept, fit.covariate_coef, covariates)
                 yield GroupOutputs(size, outputs, fit.margin, gap)
                 continue
