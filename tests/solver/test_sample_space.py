@@ -53,9 +53,7 @@ def by_columns(loss, X):
     n_left_out=st.integers(0, 2),
 )
 @settings(max_examples=60, deadline=None)
-def test_models_are_those_of_the_columns(
-    seed, kind, n_samples, n_features, log_c, fit_intercept, n_covariates, n_left_out
-):
+def test_models_are_those_of_the_columns(seed, kind, n_samples, n_features, log_c, fit_intercept, n_covariates, n_left_out):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_samples, n_features))
     weight = rng.random(n_samples) + 0.2
