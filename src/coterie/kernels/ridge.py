@@ -99,9 +99,17 @@ def _find_active(error, target, weight, hinge, active):
 
 
 @kernel()
-def _add_outputs(products, beta, outputs):
+def _move(values, new, length):
+    """Move values by a share of their distance to new ones: all of it for 1. Loops compile faster than array expressions."""
+    for i in range(len(values)):
+        values[i] = new[i] if length == 1.0 else values[i] + length * (new[i] - values[i])
+
+
+@kernel()
+def _write_outputs(products, beta, outputs):
     """Write the products K beta. Most entries of beta may be zero."""
-    outputs[:] = 0.0
+    for i in range(len(outputs)):
+        outputs[i] = 0.0
     for i in range(len(beta)):
         value = beta[i]
         if value != 0.0:
@@ -154,12 +162,23 @@ def _step_length(error, change, target, weight, hinge, linear, quadratic):
 
 @kernel()
 def _solve_small(matrix, right):
-    """Solve a positive definite system of a few equations in place. Return False if it is not definite."""
+    """Solve a positive definite system of a few equations in place. Return False if it is not definite.
+
+    Elimination without vector registers, because :func:`_factorise` would be compiled again into every caller.
+    """
     n = len(right)
-    if not _factorise(matrix, n):
-        return False
-    _solve_lower(matrix, n, right)
-    _solve_upper(matrix, n, right)
+    for k in range(n):
+        if not matrix[k, k] > 0.0:
+            return False
+        for i in range(k + 1, n):
+            factor = matrix[i, k] / matrix[k, k]
+            right[i] -= factor * right[k]
+            for j in range(k + 1, n):
+                matrix[i, j] -= factor * matrix[k, j]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            right[k] -= matrix[k, j] * right[j]
+        right[k] /= matrix[k, k]
     return True
 
 
@@ -172,7 +191,7 @@ def _solve_active(products, target, weight, beside, penalty, active, known, syst
     n_samples = len(target)
     n_beside = len(penalty)
     chosen = np.empty(n_samples, np.int64)
-    n = 0
+    n = np.int64(0)  # A literal would compile the callees twice.
     same = True
     for i in range(n_samples):
         same = same and known[i] == active[i]
@@ -180,14 +199,16 @@ def _solve_active(products, target, weight, beside, penalty, active, known, syst
             chosen[n] = i
             n += 1
     if not same:
-        known[:] = active
+        for i in range(n_samples):
+            known[i] = active[i]
         for p in range(n):
             row, source = system[p], products[chosen[p]]
             for q in range(p, n):
                 row[q] = source[chosen[q]]
             row[p] += 1.0 / weight[chosen[p]]
         if not _factorise(system, n):
-            known[:] = False
+            for i in range(n_samples):
+                known[i] = False
             return False
     right = np.empty((n_beside + 1, n))
     for p in range(n):
@@ -209,7 +230,8 @@ def _solve_active(products, target, weight, beside, penalty, active, known, syst
             for p in range(n):
                 right[0, p] -= coef[k] * right[k + 1, p]
         _solve_upper(system, n, right[0])
-    beta[:] = 0.0
+    for i in range(n_samples):
+        beta[i] = 0.0
     for p in range(n):
         beta[chosen[p]] = right[0, p]
     return True
@@ -222,20 +244,21 @@ def _newton(products, target, weight, beside, penalty, hinge, active, known, sys
     The number is negative if the method ended early.
     """
     n_samples, n_beside = len(target), len(penalty)
-    outputs, error = np.zeros(n_samples), target.copy()
-    new_beta, new_coef = np.empty(n_samples), coef.copy()
-    new_outputs, new_error, change = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    outputs, error, change = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    new_outputs, new_error = np.empty(n_samples), np.empty(n_samples)
+    new_beta, new_coef = np.empty(n_samples), np.empty(n_beside)
+    _move(new_coef, coef, 1.0)
     for step in range(1, _MAX_STEPS + 1):
         if not _solve_active(products, target, weight, beside, penalty, active, known, system, new_beta, new_coef):
             return -step
-        _add_outputs(products, new_beta, new_outputs)
-        new_error[:] = target - new_outputs
-        for k in range(n_beside):
-            for i in range(n_samples):
+        _write_outputs(products, new_beta, new_outputs)
+        for i in range(n_samples):
+            new_error[i] = target[i] - new_outputs[i]
+            for k in range(n_beside):
                 new_error[i] -= new_coef[k] * beside[k, i]
         if _find_active(new_error, target, weight, hinge, active):
-            beta[:] = new_beta
-            coef[:] = new_coef
+            _move(beta, new_beta, 1.0)
+            _move(coef, new_coef, 1.0)
             return step
         length = 1.0
         if step > 1:  # The first optimum, for the guessed samples, is the initial point.
@@ -250,16 +273,11 @@ def _newton(products, target, weight, beside, penalty, hinge, active, known, sys
             length = _step_length(error, change, target, weight, hinge, linear, quadratic)
             if length == 0.0:
                 return -step
-        if length == 1.0:
-            beta[:] = new_beta
-            coef[:] = new_coef
-            outputs[:] = new_outputs
-            error[:] = new_error
-        else:
-            beta += length * (new_beta - beta)
-            coef += length * (new_coef - coef)
-            outputs += length * (new_outputs - outputs)
-            error += length * (new_error - error)
+        _move(beta, new_beta, length)
+        _move(coef, new_coef, length)
+        _move(outputs, new_outputs, length)
+        _move(error, new_error, length)
+        if length != 1.0:
             _find_active(error, target, weight, hinge, active)
     return -_MAX_STEPS
 
@@ -281,7 +299,7 @@ def _count_stages(products, target, weight, beside, residual, scores):
     for i in range(len(target)):
         residual[i] = weight[i] * (target[i] - mean)
         conjugate += residual[i] * (0.5 * (target[i] - mean) - target[i])
-    _add_outputs(products, residual, scores)
+    _write_outputs(products, residual, scores)
     square = _dot(residual, scores)
     if not square > abs(conjugate) > 0.0:
         return 0
@@ -348,7 +366,7 @@ def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active,
     residual, outputs : ndarray of shape (n_outputs, n_samples)
         Overwritten by the dual solution, with ``w = X' residual``, and by its products with K.
     coef : ndarray of shape (n_outputs, n_beside)
-        Overwritten by the weights a.
+        Overwritten by the weights a. The initial values only matter if no sample is ever active.
     objectives : ndarray of shape (n_outputs, 2)
         Overwritten by the primal and the dual objective. Their sum is the duality gap.
     steps : ndarray of int of shape (n_outputs,)
@@ -357,6 +375,7 @@ def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active,
     n_outputs, n_samples = targets.shape
     system = np.empty((n_samples, n_samples))
     known = np.zeros(n_samples, np.bool_)
+    scaled_weight, scaled_penalty = np.empty(n_samples), np.empty(len(penalty))
     for c in range(n_outputs):
         target = targets[c]
         first = 0
@@ -365,20 +384,22 @@ def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active,
                 active[c, i] = weight[i] > 0.0
             if hinge:
                 first = _count_stages(products, target, weight, beside, residual[c], outputs[c])
-        coef[c] = 0.0
         steps[c] = 0
         for stage in range(first, -1, -1):
             scale = 10.0**-stage
-            if first > 0:  # The factor is that of other weights.
-                known[:] = False
+            for i in range(n_samples):
+                scaled_weight[i] = scale * weight[i]
+                known[i] = known[i] and first == 0  # The factor may be that of other weights.
+            for k in range(len(penalty)):
+                scaled_penalty[k] = scale * penalty[k]
             n_steps = _newton(
-                products, target, scale * weight, beside, scale * penalty, hinge,
+                products, target, scaled_weight, beside, scaled_penalty, hinge,
                 active[c], known, system, residual[c], coef[c],
             )  # fmt: skip
-            steps[c] = np.sign(n_steps) * (abs(steps[c]) + abs(n_steps))
+            steps[c] = abs(steps[c]) + n_steps if n_steps > 0 else n_steps - abs(steps[c])
         if hinge:
             _make_feasible(residual[c], target, len(penalty) > 0 and penalty[0] == 0.0)
-        _add_outputs(products, residual[c], outputs[c])
+        _write_outputs(products, residual[c], outputs[c])
         primal, dual = _objectives(target, weight, beside, penalty, hinge, residual[c], outputs[c], coef[c])
         objectives[c, 0] = primal
         objectives[c, 1] = dual
