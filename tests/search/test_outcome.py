@@ -1,7 +1,6 @@
 """Prediction with support and affiliated features: certified optimal models, compared with reference solvers."""
 
 import warnings
-from dataclasses import replace
 from typing import NamedTuple
 
 import cvxpy as cp
@@ -17,7 +16,7 @@ from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDisco
 from coterie.data import FeatureView, as_source
 from coterie.data.memory import DenseSource
 from coterie.search import outcome as outcome_module
-from coterie.search.outcome import LinearModel, _class_weights, group_effects
+from coterie.search.outcome import _class_weights, group_effects
 from coterie.solver import ridge
 from coterie.solver.design import design_of
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
@@ -299,19 +298,6 @@ def test_columns_of_groups_are_prefetched_together(rng, monkeypatch):
     affiliated = [group.affiliated.tolist() for group in model.groups_]
     expected = [affiliated[0] + affiliated[1], affiliated[2] + affiliated[3], affiliated[4]]
     assert [features for features in fetched if features in expected] == expected
-
-
-def test_outputs_of_a_model_for_some_samples(rng):
-    X = rng.standard_normal((20, 6))
-    covariates = rng.standard_normal((20, 2))
-    features, samples = np.array([4, 1]), np.array([3, 0, 11])
-    coef, own = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
-    model = LinearModel(features, coef, np.arange(3.0), np.zeros(3), 0.0, own)
-    plain = X[np.ix_(samples, features)] @ coef.T + np.arange(3.0)
-    for source in (as_source(X), as_source(sparse.csc_array(X))):
-        np.testing.assert_allclose(model.outputs(source, samples, covariates), plain + covariates[samples] @ own.T)
-        np.testing.assert_allclose(model.outputs(source, samples), plain)
-        np.testing.assert_allclose(replace(model, covariate_coef=None).outputs(source, samples, covariates), plain)
 
 
 def test_attributes_without_covariates_and_votes_are_absent(rng):

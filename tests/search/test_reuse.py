@@ -17,7 +17,7 @@ from coterie.data.view import FeatureView
 from coterie.search import admissible
 from coterie.search.admissible import best_set, bound_of_sets
 from coterie.search.oracle import Oracle
-from coterie.validation.path_search import coarse
+from coterie.validation.group_models import coarse
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
 

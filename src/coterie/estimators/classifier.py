@@ -28,7 +28,6 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.search.oracle import Representative
-from coterie.search.outcome import LinearModel
 from coterie.search.search import CorrelationLike
 from coterie.solver.loss import LossLike
 from coterie.solver.losses import LossRule
@@ -408,14 +407,10 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
                 "of folds (stratified folds)."
             )
 
-    def _calibration(self, data: Input, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
-        """Calibrate the chosen models on the held-out samples of their folds."""
+    def _calibration(self, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Calibrate the chosen settings by their outputs for the held-out samples of all folds."""
         assert data.classes is not None
-        outputs, samples = [], []
-        for fold, model in zip(folds, models, strict=True):
-            samples.append(fold.parts[0])
-            outputs.append(model.outputs(data.source, fold.parts[0], data.covariates))
-        held_out = np.concatenate(samples)
+        held_out = np.concatenate([fold.parts[0] for fold in folds])
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
         weight = class_weights(self.class_weight, data.classes, data.targets, weight)
         slope = calibration_slope(np.concatenate(outputs), data.targets[held_out], weight[held_out])

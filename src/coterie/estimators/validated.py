@@ -33,7 +33,6 @@ from coterie.inputs.opening import Input
 from coterie.inputs.types import FoldsLike, ScoringLike
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
-from coterie.search.outcome import LinearModel
 from coterie.search.search import SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import constant_scores, nested_scores, pairs_of
@@ -91,10 +90,9 @@ class ValidatedDiscovery(GroupDiscovery):
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
             from_margin=is_outlier_detector(self),
-            keep_models=is_classifier(self),
         )
         settings = self._candidate_settings(data, moments)
-        paths, largest, models = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
+        paths, largest, outputs = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
         outer = {candidate: own[: len(folds)] for candidate, own in paths.items()}
         results = score_table(outer, largest)
         fewest = min(int(self.min_features_to_select), most)
@@ -119,11 +117,11 @@ class ValidatedDiscovery(GroupDiscovery):
             best_score_=float(results["mean_test_score"][row]),
             cv_results_=results,
             **nested,
-            **self._calibration(data, folds, [_at_size(own, size) for own in models[chosen]]),
+            **self._calibration(data, folds, [_at_size(own, size) for own in outputs[chosen]]),
         )
 
-    def _calibration(self, data: Input, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
-        """Return the calibration of the chosen models on held-out outputs; empty without classes."""
+    def _calibration(self, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> dict[str, Any]:
+        """Return the calibration for the held-out outputs of the chosen settings in each fold; empty without classes."""
         return {}
 
     def _held_out_scores(self, data: Input) -> HeldOutScores:
@@ -207,9 +205,9 @@ def _chosen(settings: SearchSettings, candidate: Candidate) -> SearchSettings:
     return replace(settings, **candidate._asdict())
 
 
-def _at_size(models: Mapping[int, LinearModel], size: int) -> LinearModel:
-    """Return the largest model of a path with at most ``size`` support features."""
-    return models[max((own for own in models if own <= size), default=min(models))]
+def _at_size(outputs: Mapping[int, np.ndarray], size: int) -> np.ndarray:
+    """Return the outputs of the largest model of a path with at most ``size`` support features."""
+    return outputs[max((own for own in outputs if own <= size), default=min(outputs))]
 
 
 def validated_rules(plain: type[GroupDiscovery]) -> dict[str, Rule]:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from coterie.correlation.grouping import group_purity
-from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups
 from coterie.search.loop import CuttingPlane, Round
@@ -46,15 +44,6 @@ class LinearModel:
     margin: np.ndarray
     gap: float
     covariate_coef: np.ndarray | None = None
-
-    def outputs(self, source: FeatureSource, samples: np.ndarray, covariates: np.ndarray | None = None) -> np.ndarray:
-        """Return outputs of shape (n_samples, n_outputs) for some samples. ``covariates`` has rows for all samples."""
-        columns = source.columns(self.features)
-        rows = columns[samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[samples]
-        outputs = np.asarray(rows @ self.coef.T) + self.intercept
-        if covariates is None or self.covariate_coef is None:
-            return outputs
-        return outputs + covariates[samples] @ self.covariate_coef.T
 
 
 def support_model(loop: CuttingPlane) -> LinearModel:

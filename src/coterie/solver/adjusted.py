@@ -141,6 +141,19 @@ class AdjustedLoss(Loss):
             covariate_coef=original,
         )
 
+    @property
+    def original(self) -> Loss:
+        """The loss without adjustment."""
+        return self._loss
+
+    def original_coef(self, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights (n_outputs, n_covariates) of the covariates as given, and their share of the intercepts.
+
+        ``coef`` of shape (n_outputs, rank) contains weights of the whitened columns ``covariates``.
+        """
+        original = coef @ self._basis.T
+        return original, -(original @ self._centre)
+
     def _conjugate_part(self, residual: np.ndarray) -> float:
         """Return the covariates' term of the conjugate: 0 if the residual must be orthogonal to the covariates."""
         if self.covariate_penalty == 0.0:

@@ -7,9 +7,9 @@ The columns are the support and affiliated features together, so there may be te
 
 **Solver**: Newton's method with an exact line search, which ends after a few steps because the losses are piecewise quadratic.
 Up to a few thousand columns, its equations are solved by a Cholesky factorisation. If there are more columns than samples,
-they are first replaced by as many columns as samples, with the same inner products between samples, on which alone the problem
-depends. If both numbers are large, conjugate gradients are used, with two products with the columns per iteration and no
-matrix.
+the problem depends on them only through the inner products between samples (:mod:`coterie.solver.sample_space`). For losses
+without a kernel, the columns are replaced by as many columns as samples, with the same inner products. If both numbers are
+large, conjugate gradients are used, with two products with the columns per iteration and no matrix.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from scipy.sparse.linalg import LinearOperator, cg
 from coterie.solver.block_problem import Solution, curvature_product, eliminated_curvature, loss_hessian
 from coterie.solver.design import AnyDesign, DenseDesign
 from coterie.solver.loss import Loss, LossState
+from coterie.solver.sample_space import SampleFit, SampleProblem
 
 # Largest number of unknowns for which Newton's equations are solved by factorisation.
 _MAX_DIRECT = 2000
 _MAX_STEPS = 200
 _MAX_CG_STEPS = 1000
+# Relative gap that rounding can cause.
+_ROUNDING = 1e-10
 # Relative gap of all stages before the last.
 _STAGE_PRECISION = 1e-2
 # The line search stops when the slope has decreased by this factor.
@@ -43,7 +46,15 @@ def fit_ridge(loss: Loss, design: AnyDesign, *, precision: float = 1e-10, start:
     n_samples = len(loss.strata)
     reduced = design
     if n_samples < design.n_features and n_samples <= _MAX_DIRECT:
-        reduced, start = _reduced_design(design), None
+        products = design.sample_products()
+        problem = SampleProblem.of([loss])
+        if problem is not None:
+            fit = problem.fit(products)
+            solution = _solution(loss, design, fit)
+            # A gap above the precision after exact convergence is due to rounding.
+            if solution.gap <= (max(precision, _ROUNDING) if fit.converged else precision):
+                return solution
+        reduced, start = _reduced_design(products), None
     if start is None:
         start = np.zeros((reduced.n_features, 1))
         for easier in _stages(loss, reduced):
@@ -72,9 +83,18 @@ def _stages(loss: Loss, design: AnyDesign) -> list[Loss]:
     return [loss.scaled(10.0**-k) for k in range(n, 0, -1)]
 
 
-def _reduced_design(design: AnyDesign) -> DenseDesign:
-    """Return a square design L with ``LL' = XX'``."""
-    values, vectors = linalg.eigh(design.sample_products())
+def _solution(loss: Loss, design: AnyDesign, fit: SampleFit) -> Solution:
+    """Return the solution for the columns of a design, given that in terms of their products."""
+    residual = np.ascontiguousarray(fit.residual.T)
+    coef = design.scores(residual)
+    # The residual is kept, because recomputing it would multiply its rounding errors by C.
+    state = replace(loss.evaluate(design.output(coef)), residual=residual, conjugate=float(fit.conjugate[0]))
+    return _certify(coef, state, coef, int(fit.n_iter[0]))
+
+
+def _reduced_design(products: np.ndarray) -> DenseDesign:
+    """Return a square design L with ``LL'`` equal to given products between samples."""
+    values, vectors = linalg.eigh(products)
     return DenseDesign.of_array(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 

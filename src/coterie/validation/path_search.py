@@ -4,8 +4,9 @@ A path is searched once, up to the largest size, and the sizes on it are scored.
 after each round, with the weights that the rounds recorded. Models on the groups are fitted and scored at a few sizes.
 
 The held-out samples of a fold have weight zero, so the features are neither split nor copied. Only the few columns of a model
-are read again for the outputs of these samples. Features with missing values
-(:class:`~coterie.data.imputation.ImputedSource`) are copied once per fold and imputed from its training samples.
+are read again for the outputs of these samples, and those of the groups for products between all samples. Features with
+missing values (:class:`~coterie.data.imputation.ImputedSource`) are copied once per fold and imputed from its training
+samples.
 """
 
 from __future__ import annotations
@@ -18,24 +19,20 @@ from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from coterie._numba import run_chunks
 from coterie.data.imputation import ImputedSource
-from coterie.data.source import Columns, FeatureSource
+from coterie.data.source import FeatureSource
 from coterie.inputs.opening import Input
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
 from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
 from coterie.search.membership import Membership, memberships
-from coterie.search.outcome import LinearModel, covariate_coef, fit_members, unscaled
 from coterie.search.search import Search, SearchSettings
+from coterie.validation.group_models import MemberProducts, group_outputs, sample_columns
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.score_table import Candidate, ScoredPath
-
-# Smallest ratio of successive sizes at which models on groups are fitted.
-_SIZE_RATIO = 1.5
 
 
 class PathSettings(NamedTuple):
@@ -66,27 +63,26 @@ class SearchResult(NamedTuple):
         Sizes and scores of each candidate: one path per part of each fold, in this order.
     largest : int or None
         The size that all paths have reached, if a signal stopped them.
-    models : dict of Candidate to list of dict
-        Models by size for each fold with one part, if they are kept.
+    outputs : dict of Candidate to list of dict
+        Held-out outputs by size for each fold with one part.
     """
 
     paths: dict[Candidate, list[ScoredPath]]
     largest: int | None
-    models: dict[Candidate, list[dict[int, LinearModel]]]
+    outputs: dict[Candidate, list[dict[int, np.ndarray]]]
 
 
-class SizedModel(NamedTuple):
-    """A model on a path: its number of support features, its outputs for held-out samples, and the model itself."""
+class SizedOutputs(NamedTuple):
+    """Outputs of a model on a path for held-out samples, and the model's number of support features."""
 
     size: int
     outputs: np.ndarray
-    model: LinearModel
 
 
 class FinishedPath(NamedTuple):
-    """Models of a finished path by kind (``"support"`` or ``"groups"``), and the size at which it was stopped or None."""
+    """Outputs of a finished path by kind of model (``"support"`` or ``"groups"``), and the size at which it was stopped."""
 
-    models: dict[str, list[SizedModel]]
+    outputs: dict[str, list[SizedOutputs]]
     stopped_at: int | None
 
 
@@ -115,8 +111,6 @@ class PathSearch:
         Returns the progress display.
     from_margin : bool
         Whether the margin is subtracted from outputs, as for one-class models.
-    keep_models : bool
-        Whether the models of the folds are returned.
     """
 
     settings: SearchSettings
@@ -127,7 +121,6 @@ class PathSearch:
     n_threads: int
     progress: Callable[[], RoundProgress]
     from_margin: bool = False
-    keep_models: bool = False
 
     def run(self, folds: Sequence[Fold], settings: Sequence[PathSettings]) -> SearchResult:
         """Search with all settings in all folds."""
@@ -136,20 +129,20 @@ class PathSearch:
         scored: dict[Candidate, list[ScoredPath]] = {
             setting.candidate(model): [] for setting in settings for model in self.predict_with
         }
-        models: dict[Candidate, list[dict[int, LinearModel]]] = {candidate: [] for candidate in scored}
+        outputs: dict[Candidate, list[dict[int, np.ndarray]]] = {candidate: [] for candidate in scored}
         largest: int | None = None
         parts = self._parts(jobs)
         for number, part in enumerate(parts, start=1):
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
             for (fold, setting), path in zip(part, self._finished(part, note), strict=True):
-                for kind, found in path.models.items():
+                for kind, found in path.outputs.items():
                     candidate = setting.candidate(kind)
                     scored[candidate] += self._scored(fold, found)
-                    if self.keep_models and len(fold.parts) == 1:
-                        models[candidate].append({model.size: model.model for model in found})
+                    if len(fold.parts) == 1:
+                        outputs[candidate].append(dict(found))
                 if path.stopped_at is not None:
                     largest = path.stopped_at if largest is None else min(largest, path.stopped_at)
-        return SearchResult(scored, largest, models)
+        return SearchResult(scored, largest, outputs)
 
     def _finished(self, part: Sequence[Job], note: str) -> list[FinishedPath]:
         """Return the finished paths of some jobs, all over the same source."""
@@ -167,7 +160,7 @@ class PathSearch:
         with self.progress() as bar:
             return run_searches(searches, finish, n_threads=self.n_threads, on_round=_ProgressCallback(bar, note))
 
-    def _scored(self, fold: Fold, models: Sequence[SizedModel]) -> list[ScoredPath]:
+    def _scored(self, fold: Fold, models: Sequence[SizedOutputs]) -> list[ScoredPath]:
         """Return the scores of a path's models on each held-out part of a fold.
 
         User-defined scores are called from this thread only.
@@ -204,22 +197,34 @@ def _finish(
     *,
     n_threads: int,
 ) -> list[FinishedPath]:
-    """Return the models of finished paths with their outputs for held-out samples. The caller computes the scores."""
-    found: list[dict[str, list[SizedModel]]] = [{} for _ in loops]
+    """Return the outputs of the models of finished paths for held-out samples. The caller computes the scores."""
+    found: list[dict[str, list[SizedOutputs]]] = [{} for _ in loops]
+    paths = [_Path(loop, held_out[position], covariates, from_margin) for loop, position in zip(loops, positions, strict=True)]
     for kind in predict_with:
-        members = memberships(loops) if kind == "groups" else None
+        if kind == "support":
+            places, members = [[place] for place in range(len(loops))], None
+        else:
+            places, members = _places_by_view(loops), memberships(loops)
 
-        def task(start: int, stop: int, kind: str = kind, members: Sequence[Membership] | None = members) -> None:
-            for place in range(start, stop):
-                samples = held_out[positions[place]]
-                known = None if covariates is None else covariates[samples]
-                outputs = _HeldOutOutputs(loops[place], samples, known, from_margin)
-                models = outputs.of_support() if members is None else outputs.of_groups(members[place])
-                found[place][kind] = list(models)
+        def task(
+            start: int,
+            stop: int,
+            kind: str = kind,
+            places: Sequence[Sequence[int]] = places,
+            members: Sequence[Membership] | None = members,
+        ) -> None:
+            for together in places[start:stop]:
+                if members is None:
+                    models = [path.of_support() for path in (paths[place] for place in together)]
+                else:
+                    shared = MemberProducts(loops[together[0]].oracle.view, [members[place] for place in together])
+                    models = [paths[place].of_groups(members[place], shared) for place in together]
+                for place, own in zip(together, models, strict=True):
+                    found[place][kind] = list(own)
 
-        run_chunks(task, range(len(loops) + 1), n_threads)
+        run_chunks(task, range(len(places) + 1), n_threads)
     stops = [len(loop.oracle.supports) if loop.stopped else None for loop in loops]
-    return [FinishedPath(models, stop) for models, stop in zip(found, stops, strict=True)]
+    return [FinishedPath(outputs, stop) for outputs, stop in zip(found, stops, strict=True)]
 
 
 class _ProgressCallback:
@@ -240,8 +245,8 @@ class _ProgressCallback:
 
 
 @dataclass(frozen=True)
-class _HeldOutOutputs:
-    """Outputs of the models on a path for held-out samples.
+class _Path:
+    """A finished path, and the samples for which its models' outputs are computed.
 
     Attributes
     ----------
@@ -250,7 +255,7 @@ class _HeldOutOutputs:
     samples : ndarray of int
         The held-out samples.
     covariates : ndarray or None
-        Covariates of the held-out samples.
+        Covariates of all samples.
     from_margin : bool
         Whether the margin is subtracted from outputs.
     """
@@ -260,58 +265,37 @@ class _HeldOutOutputs:
     covariates: np.ndarray | None
     from_margin: bool
 
-    def of_support(self) -> Iterator[SizedModel]:
-        """Yield the model of the support features after each round."""
-        view, supports = self.loop.oracle.view, self.loop.oracle.supports
-        columns = self._columns(supports)
+    def of_support(self) -> Iterator[SizedOutputs]:
+        """Yield the outputs of the model of the support features after each round."""
+        columns = sample_columns(self.loop.oracle.view, self.loop.oracle.supports, self.samples)
+        known = self._known()
         size = 0
         for entry in self.loop.history:
             if entry.n_support == size:  # A block of earlier features: a search for this size ends before it.
                 continue
             size = entry.n_support
-            model = unscaled(view, supports[:size], entry.coef, entry.intercept, entry.margin, entry.gap)
-            added = self._offset(entry.intercept, entry.margin)
-            if self.covariates is not None and entry.covariate_coef is not None:
-                model = replace(model, covariate_coef=entry.covariate_coef.T)
-                added = added + self.covariates @ entry.covariate_coef
-            yield SizedModel(size, columns[:, :size] @ entry.coef + added, model)
+            outputs = columns[:, :size] @ entry.coef + self._offset(entry.intercept, entry.margin)
+            if known is not None and entry.covariate_coef is not None:
+                outputs = outputs + known @ entry.covariate_coef
+            yield SizedOutputs(size, outputs)
 
-    def of_groups(self, members: Membership) -> Iterator[SizedModel]:
-        """Yield models on whole groups at some sizes."""
-        for size in coarse([entry.n_support for entry in self.loop.history]):
-            own = members.at(size)
-            coef, parts = fit_members(self.loop, own)
-            states = [part.state for part in parts]
-            intercept = np.concatenate([state.intercept for state in states])
-            margin = np.concatenate([state.margin for state in states])
-            model = unscaled(self.loop.oracle.view, own, coef, intercept, margin, max(part.gap for part in parts))
-            added, known = self._offset(intercept, margin), covariate_coef(states)
-            if known is not None:
-                model = replace(model, covariate_coef=known)
-                added = added + self.covariates @ known.T
-            yield SizedModel(size, self._columns(own) @ coef + added, model)
+    def of_groups(self, members: Membership, shared: MemberProducts) -> Iterator[SizedOutputs]:
+        """Yield the outputs of models on whole groups at some sizes."""
+        for model in group_outputs(self.loop, members, shared, self.samples, self._known()):
+            yield SizedOutputs(model.size, model.outputs - model.margin if self.from_margin else model.outputs)
 
-    def _columns(self, features: np.ndarray) -> Columns:
-        """Return features of the held-out samples, centred and scaled as in the model."""
-        columns = self.loop.oracle.view.model_columns(features)
-        return columns[self.samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[self.samples]
+    def _known(self) -> np.ndarray | None:
+        """Return the covariates of the held-out samples."""
+        return None if self.covariates is None else self.covariates[self.samples]
 
     def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
         """Return the offset that is added to the outputs of a model."""
         return intercept - margin if self.from_margin else intercept
 
 
-def coarse(sizes: Sequence[int]) -> list[int]:
-    """Return some of the increasing sizes, each at least 1.5 times the previous one, and the last.
-
-    Examples
-    --------
-    >>> from coterie.validation.path_search import coarse
-    >>> coarse(range(1, 31))
-    [1, 2, 3, 5, 8, 12, 18, 27, 30]
-    """
-    kept: list[int] = []
-    for size in sizes:
-        if not kept or size >= _SIZE_RATIO * kept[-1]:
-            kept.append(size)
-    return kept if kept[-1] == sizes[-1] else [*kept, sizes[-1]]
+def _places_by_view(loops: Sequence[CuttingPlane]) -> list[list[int]]:
+    """Return the positions of the loops that share a view, together."""
+    places: dict[int, list[int]] = {}
+    for place, loop in enumerate(loops):
+        places.setdefault(id(loop.oracle.view), []).append(place)
+    return list(places.values())
