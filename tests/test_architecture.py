@@ -34,6 +34,7 @@ LAYERS = [
     ["plots"],
     ["discovery"],
     ["comparison"],
+    ["compilation"],
     ["cluster"],
     ["cli"],
     ["__main__"],

@@ -235,7 +235,8 @@ class DenseSource(_InMemory):
             standardise(matrix, moments.mean, norms, start, unit)
             longest = np.sqrt(np.einsum("fi,fi->f", unit, unit, dtype=np.float64).max(initial=0.0))
             tile = np.abs(unit @ rounded.T)
-            row, position = np.nonzero(tile >= (query.limits - 1.01 * error * longest).astype(kind))
+            found = np.nonzero(tile >= (query.limits - 1.01 * error * longest).astype(kind))
+            row, position = map(np.ascontiguousarray, found)  # Strided arrays would need a second compiled version.
             product = np.empty(len(row))
             pair_products(matrix, vectors, moments.mean, start, row, position, product)
             strong = np.abs(product) >= moments.norm[start + row] * query.limits[position]
