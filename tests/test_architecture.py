@@ -1,7 +1,10 @@
 """The layers, and further rules of the architecture that linters do not check."""
 
 import ast
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,7 @@ LAYERS = [
     ["plots"],
     ["discovery"],
     ["comparison"],
+    ["compilation"],
     ["cluster"],
     ["cli"],
     ["__main__"],
@@ -119,3 +123,26 @@ def test_unknown_names_raise():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = coterie.nonsense
     assert "GroupDiscoveryClassifier" in dir(coterie)
+
+
+def test_a_fit_on_arrays_imports_only_what_it_needs():
+    """Readers, stores, saved models and other measures are imported when they are used, and scikit-learn's imports suffice."""
+    code = """
+import json, sys
+import numpy as np
+import sklearn.base, sklearn.feature_selection, sklearn.metrics, sklearn.model_selection
+before = {name.partition(".")[0] for name in sys.modules}
+from coterie import GroupDiscoveryClassifier
+packages = {name.partition(".")[0] for name in sys.modules} - before
+X = np.random.default_rng(0).standard_normal((30, 5))
+GroupDiscoveryClassifier(2).fit(X, X[:, 0] > 0).predict(X)
+print(json.dumps([sorted(packages), [name for name in sys.modules if name.startswith("coterie.")]]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    packages, modules = json.loads(done.stdout)
+    assert {"coterie", "numba"} <= set(packages)
+    assert not set(packages) & {"dask", "distributed", "pandas", "pyarrow", "rich", "typer"}
+    needless = ("cluster", "files", "persistence", "report", "data.readers", "data.store", "data.opening", "filters")
+    needless += ("correlation.spearman", "correlation.uncertainty", "kernels.information")
+    assert not [name for name in modules if name.removeprefix("coterie.").startswith(needless)]

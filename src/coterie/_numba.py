@@ -16,17 +16,20 @@ import itertools
 import multiprocessing
 import os
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
 from joblib import cpu_count
+from numba.core import event
 from numba.extending import intrinsic
 from threadpoolctl import ThreadpoolController
 
@@ -62,6 +65,57 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
             return numba.njit(cache=False, **options)(function)
 
     return decorate
+
+
+class Compilation(NamedTuple):
+    """Compilation of one specialisation of a function. ``seconds`` is processor time without the functions called by it."""
+
+    module: str
+    name: str
+    types: tuple[str, ...]
+    seconds: float
+
+
+class _CompilationRecorder(event.Listener):
+    """Record compilations. One compilation contains those of the functions that are called, so open ones form a stack."""
+
+    def __init__(self) -> None:
+        self.compilations: list[Compilation] = []
+        self._open: list[list[float]] = []  # start, and seconds of the functions called
+
+    def on_start(self, event: Any) -> None:
+        """Start the time of a function."""
+        self._open.append([time.thread_time(), 0.0])
+
+    def on_end(self, event: Any) -> None:
+        """Record a function."""
+        started, inner = self._open.pop()
+        seconds = time.thread_time() - started
+        if self._open:
+            self._open[-1][1] += seconds
+        function, types = event.data["dispatcher"].py_func, event.data["args"]
+        self.compilations.append(Compilation(function.__module__, function.__name__, tuple(map(str, types)), seconds - inner))
+
+
+@contextmanager
+def recorded_compilations() -> Iterator[list[Compilation]]:
+    """Record the functions compiled in the block, by any thread. Functions loaded from the cache are not compiled."""
+    recorder = _CompilationRecorder()
+    with event.install_listener("numba:compile", recorder):
+        yield recorder.compilations
+
+
+def cache_folder(function: Any) -> Path:
+    """Return the folder in which numba stores a compiled kernel. Raises an error if nothing is stored."""
+    settings: Any = numba.config  # sets its attributes from the environment
+    if settings.DISABLE_JIT:
+        raise ValueError("The environment variable NUMBA_DISABLE_JIT is set, so nothing is compiled. Unset it.")
+    wanted, found = settings.CACHE_DIR, function.stats.cache_path
+    if wanted and (found is None or Path(wanted).resolve() not in Path(found).resolve().parents):  # numba uses another one
+        raise ValueError(f"Folder {wanted} (NUMBA_CACHE_DIR) cannot be written. Set NUMBA_CACHE_DIR to a writable folder.")
+    if found is None:
+        raise ValueError("No folder for compiled code can be written. Set NUMBA_CACHE_DIR to a writable folder.")
+    return Path(found)
 
 
 @intrinsic

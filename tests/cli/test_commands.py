@@ -18,7 +18,7 @@ from coterie.data import open_features
 from coterie.methods import DISCOVERY
 from tests.cli.conftest import runner
 
-COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict"]
+COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict", "warm-up"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -26,7 +26,7 @@ def test_help_has_examples(shell, command):
     text = shell(command, "--help").stdout
     assert "Examples" in text
     assert f"coterie {command}" in text
-    if command not in ("demo", "rank"):
+    if command not in ("demo", "rank", "warm-up"):
         assert "DATA" in text or "PATH" in text
 
 

@@ -20,14 +20,15 @@ from coterie.cli.output import Console
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
+from coterie.cli.warm_up import warm_up
 from tests.cli.conftest import runner
 
 WITH_DATA = [discover, rank, compare, profile, convert, info, predict]
-COMMANDS = [demo, *WITH_DATA]
+COMMANDS = [demo, *WITH_DATA, warm_up]
 
 
 def name_of(command):
-    return command.__name__
+    return command.__name__.replace("_", "-")
 
 
 def test_these_are_the_commands():
@@ -35,7 +36,7 @@ def test_these_are_the_commands():
 
 
 def options_of(command):
-    return {name for option in typer.main.get_command(app).commands[command.__name__].params for name in option.opts}
+    return {name for option in typer.main.get_command(app).commands[name_of(command)].params for name in option.opts}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=name_of)
@@ -81,9 +82,9 @@ def test_a_field_of_the_data_is_an_option_of_every_command_on_data(command, monk
 
 @pytest.mark.parametrize("command", COMMANDS, ids=name_of)
 def test_unknown_options_are_one_line(shell, command):
-    line = shell.error(command.__name__, "--xyzzy")
+    line = shell.error(name_of(command), "--xyzzy")
     assert "No such option: --xyzzy" in line
-    assert line.endswith(f"See: coterie {command.__name__} --help-all")
+    assert line.endswith(f"See: coterie {name_of(command)} --help-all")
 
 
 @dataclass

@@ -30,6 +30,7 @@ from coterie.cli.output import one_line, say, store_command
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
+from coterie.cli.warm_up import warm_up
 from coterie.cluster import ClusterError
 from coterie.interruption import Interrupted, Terminated, terminating_cleanly
 from coterie.terminal import escape_unencodable, printable
@@ -190,11 +191,11 @@ def _add(command: Callable[..., None]) -> None:
         cls=command_class(single),
         help="\n\n".join(one_line(paragraph) for paragraph in text.split("\n\n")),
         epilog="\n".join(lines),
-        no_args_is_help=command is not demo,
+        no_args_is_help=command not in (demo, warm_up),
     )(single)
 
 
-for _command in (demo, discover, predict, rank, compare, profile, convert, info):
+for _command in (demo, discover, predict, rank, compare, profile, convert, info, warm_up):
     _add(_command)
 
 

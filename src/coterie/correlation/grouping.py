@@ -18,7 +18,6 @@ import numpy as np
 
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING, Correlation
-from coterie.correlation.spearman import SpearmanCorrelation
 from coterie.data.top import NO_FEATURES
 from coterie.groups import Purity
 
@@ -43,6 +42,8 @@ class Grouping(NamedTuple):
 
 def batch_size(correlation: Correlation) -> int:
     """Return the number of features per batch. All measures except Pearson and Spearman make sparse columns dense."""
+    from coterie.correlation.spearman import SpearmanCorrelation
+
     if correlation.view.is_sparse and isinstance(correlation, (PearsonCorrelation, SpearmanCorrelation)):
         return _MAX_BATCH_FEATURES
     return max(16, min(_MAX_BATCH_FEATURES, _BATCH_VALUES // max(1, correlation.view.n_samples)))

@@ -15,16 +15,27 @@ from numpy.typing import ArrayLike
 from coterie._parameters import Function, OneOf, Rule
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING, Correlation, Pairs
-from coterie.correlation.spearman import SpearmanCorrelation
-from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import Columns, Exemplar, for_blocks
 from coterie.data.view import FeatureView
 
-# Constructors from a view and the number of bins, which only binned measures use.
+
+def _spearman(view: FeatureView, n_bins: int) -> Correlation:
+    from coterie.correlation.spearman import SpearmanCorrelation
+
+    return SpearmanCorrelation(view)
+
+
+def _uncertainty(view: FeatureView, n_bins: int) -> Correlation:
+    from coterie.correlation.uncertainty import SymmetricalUncertainty
+
+    return SymmetricalUncertainty(view, n_bins=n_bins)
+
+
+# Constructors from a view and the number of bins, which only binned measures use. A measure is imported when it is used.
 MEASURES: dict[str, Callable[[FeatureView, int], Correlation]] = {
     "pearson": lambda view, n_bins: PearsonCorrelation(view),
-    "spearman": lambda view, n_bins: SpearmanCorrelation(view),
-    "su": lambda view, n_bins: SymmetricalUncertainty(view, n_bins=n_bins),
+    "spearman": _spearman,
+    "su": _uncertainty,
 }
 
 # Rules for parameters ``correlation``, without and with None.

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie.data.errors import DataFileError
-from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.reader import MISSING_WORDS
 from coterie.data.source import LARGEST_NORM
 
 # Maximum number of categories of a text column. Columns with more values are probably names.
@@ -152,6 +150,8 @@ class CovariateFile(NamedTuple):
 
 def is_missing_code(text: str) -> bool:
     """Return True if a word denotes a missing value in PLINK files, such as -9."""
+    from coterie.data.readers.reader import MISSING_WORDS
+
     try:
         return text.lower() in MISSING_WORDS or float(text) == -9.0
     except ValueError:
@@ -169,6 +169,8 @@ def read_covariate_file(path: Any, names: Any = None) -> CovariateFile:
         Columns to read. A string lists names separated by commas, and may contain ranges such as ``PC1-PC10``. All columns
         by default.
     """
+    from coterie.data.readers.byte_stream import read_lines
+
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(2, "Covariate file not found", str(file))

@@ -203,7 +203,8 @@ class DenseSource(_InMemory):
         head = self._head(rows, threshold) if query.tail_bound else rows.shape[1]
         tails = np.sqrt((rows[:, head:] ** 2).sum(axis=1))
         task = kernels.feature_major_strong_products if self._feature_major else kernels.sample_major_strong_products
-        search = partial(task, self._by_kernel, rows, tails, head, moments.mean, moments.norm, threshold, wanted)
+        mean, norm = read_only(moments.mean), read_only(moments.norm)
+        search = partial(task, self._by_kernel, rows, tails, head, mean, norm, threshold, wanted)
         feature, position, product = _collect(search, self.shape[1], n_threads, self._run_chunks)
         strong = np.abs(product) >= moments.norm[feature] * query.limits[batch][position]
         n_evaluated = int(np.bitwise_count(wanted).sum(dtype=np.int64))
@@ -235,7 +236,8 @@ class DenseSource(_InMemory):
             standardise(matrix, moments.mean, norms, start, unit)
             longest = np.sqrt(np.einsum("fi,fi->f", unit, unit, dtype=np.float64).max(initial=0.0))
             tile = np.abs(unit @ rounded.T)
-            row, position = np.nonzero(tile >= (query.limits - 1.01 * error * longest).astype(kind))
+            found = np.nonzero(tile >= (query.limits - 1.01 * error * longest).astype(kind))
+            row, position = map(np.ascontiguousarray, found)  # Strided arrays would need a second compiled version.
             product = np.empty(len(row))
             pair_products(matrix, vectors, moments.mean, start, row, position, product)
             strong = np.abs(product) >= moments.norm[start + row] * query.limits[position]
@@ -253,7 +255,8 @@ class DenseSource(_InMemory):
         if query.exemplar is None:
             return np.where(moments.norm > 0, 2 ** len(lowest) - 1, 0).astype(np.uint16)
         wanted, exemplar = np.empty(self.shape[1], dtype=np.uint16), query.exemplar
-        facts = exemplar.scores, exemplar.shift, moments.mean, moments.norm, exemplar.norm, lowest, highest
+        mean, norm = read_only(moments.mean), read_only(moments.norm)
+        facts = read_only(exemplar.scores), exemplar.shift, mean, norm, exemplar.norm, lowest, highest
         run_evenly(partial(within_angle, *facts, wanted), self.shape[1], n_threads)
         return wanted
 
@@ -406,11 +409,12 @@ class SparseSource(_InMemory):
         shares = np.empty(self.shape[0] if query.tail_bound else 0, dtype=np.float32)  # small, for millions of samples
         kernels.largest_shares(rows.indptr, rows.indices, rows.data, means, limits, shares)
         counts: list[int] = []
+        mean, norm, scores = read_only(moments.mean), read_only(moments.norm), read_only(exemplar.scores)
 
         def task(found: np.ndarray, start: int, stop: int) -> int:
             count, evaluated = kernels.csc_strong_products(
-                *self.arrays, moments.mean, moments.norm, moments.total_weight,
-                exemplar.scores, exemplar.shift, exemplar.norm, float(query.lowest.min()), float(query.highest.max()),
+                *self.arrays, mean, norm, moments.total_weight, scores, exemplar.shift, exemplar.norm,
+                float(query.lowest.min()), float(query.highest.max()),
                 rows.indptr, rows.indices, rows.data, query.fewest[order], means, limits,
                 float((np.abs(means) / limits).max()), shares, found, start, stop,
             )  # fmt: skip

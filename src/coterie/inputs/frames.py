@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from coterie.data.readers.columns import listed
-
 # Descriptions of the NumPy type kinds that are not numeric.
 KINDS = {"M": "dates", "m": "durations", "U": "text", "S": "text", "T": "text", "V": "records"}
 # Descriptions of type names of pandas, polars and pyarrow, by their beginning in lower case.
@@ -40,6 +38,8 @@ def require_numeric_columns(X: Any) -> None:
             wrong[position] = (str(name), kind)
     if not wrong:
         return
+    from coterie.data.readers.columns import listed
+
     shown = listed([f"{name!r} ({kind})" for name, kind in wrong.values()])
     are = "columns of X is not" if len(wrong) == 1 else "columns of X are not"
     encoded = [
@@ -90,6 +90,8 @@ def _describe_missing(X: Any, skip: set[int]) -> str:
             found.append(f"{name!r} ({count})")
     if not found:
         return ""
+    from coterie.data.readers.columns import listed
+
     return f" Values are missing, which SimpleImputer can impute: {listed(found)}."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_array
@@ -14,7 +14,9 @@ from coterie.data.names import check_names
 from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import SPARSE_FORMATS, add_remedy, check_features, fill_missing, require_numeric, take_columns
 from coterie.inputs.types import NamesLike
-from coterie.persistence.slim import KeptNames, names_digest
+
+if TYPE_CHECKING:
+    from coterie.persistence.slim import KeptNames
 
 # Maximum number of names listed in a message.
 _MAX_NAMES_SHOWN = 5
@@ -172,6 +174,8 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
 
 def _name(model: Any, feature_names: Any) -> None:
     """Set the names of a fitted estimator, in one assignment."""
+    from coterie.persistence.slim import names_digest
+
     if type(model).__module__.split(".")[0] != "coterie":
         raise TypeError(
             f"name_features() requires an estimator of Coterie or a pipeline with one, but got {type(model).__name__}."

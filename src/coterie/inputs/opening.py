@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -19,10 +19,7 @@ from sklearn.base import BaseEstimator
 from coterie.data.covariates import Covariates, as_covariates, explains_target
 from coterie.data.dataset import Dataset
 from coterie.data.errors import is_address
-from coterie.data.opening import open_features
-from coterie.data.readers.h5ad import describe_obs_columns, is_anndata
 from coterie.data.source import FeatureSource
-from coterie.data.store import Store, is_store
 from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.frames import is_lazy
@@ -30,6 +27,9 @@ from coterie.inputs.naming import named
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
+
+if TYPE_CHECKING:
+    from coterie.data.store import Store
 
 
 class Unwrapped(NamedTuple):
@@ -75,8 +75,12 @@ def unwrap(
     """
     held: Any = X
     labels: Any = y
-    if (isinstance(held, np.ndarray) or sparse.issparse(held)) and client is None and not isinstance(labels, str):
+    if _is_matrix(held) and client is None and not isinstance(labels, str):
         return Unwrapped(held, labels)  # not a container
+    from coterie.data.opening import open_features  # A fit on arrays needs neither readers nor stores.
+    from coterie.data.readers.h5ad import is_anndata
+    from coterie.data.store import Store, is_store
+
     if isinstance(held, (str, os.PathLike)) or is_anndata(held):
         if isinstance(labels, str):
             held = open_features(held, label=labels)
@@ -99,6 +103,11 @@ def unwrap(
     if type(held).__module__.partition(".")[0] == "dask" and hasattr(held, "compute") and hasattr(held, "blocks"):
         held = _computed(held)
     return Unwrapped(held.collect() if is_lazy(held) else held, labels, origin)
+
+
+def _is_matrix(X: Any) -> bool:
+    """Return True if X is an array or a sparse matrix."""
+    return isinstance(X, np.ndarray) or sparse.issparse(X)
 
 
 def source_of(X: FeaturesLike) -> FeatureSource:
@@ -125,6 +134,10 @@ def _on_workers(X: Any, y: Any, reader: BaseEstimator | str, client: ClientLike)
 
 def labels_hint(X: Any) -> str:
     """Return a sentence with possible label columns of an AnnData object."""
+    if _is_matrix(X):
+        return ""
+    from coterie.data.readers.h5ad import describe_obs_columns, is_anndata
+
     known = describe_obs_columns(X) if is_anndata(X) else ""
     return f" Pass the name of a column of obs: {known}." if known else ""
 
@@ -132,7 +145,7 @@ def labels_hint(X: Any) -> str:
 def _computed(X: Any) -> Any:
     """Compute a Dask array, whose blocks may be dense or sparse."""
     computed = X.compute()
-    if not sparse.issparse(computed) and not isinstance(computed, np.ndarray):
+    if not _is_matrix(computed):
         raise ValueError(
             f"The Dask array has blocks of type {type(computed).__name__}. Only NumPy arrays and SciPy sparse matrices are "
             "supported."

@@ -79,60 +79,36 @@ def _squared_norm(column, middle):
 
 
 @kernel()
-def _add_scaled(sums, row, weight, width):
-    """Compute ``sums += weight * row`` for the first ``width`` entries."""
-    for f in range(width):
-        sums[f] += row[f] * weight
-
-
-@kernel()
-def _add_four_scaled(sums, row0, row1, row2, row3, weights, width):
-    """Compute ``sums += weights[k] * row_k`` for four rows in order. The result equals four single steps, in one pass."""
-    weight0, weight1, weight2, weight3 = weights[0], weights[1], weights[2], weights[3]
-    for f in range(width):
-        total = sums[f]
-        total += row0[f] * weight0
-        total += row1[f] * weight1
-        total += row2[f] * weight2
-        total += row3[f] * weight3
-        sums[f] = total
-
-
-@kernel()
-def _add_four(sums, rows, weights, middle):
-    """Compute ``sums += weights[k] * (rows[k] - middle)`` for four rows in order, in one pass over ``sums``."""
-    row0, row1, row2, row3 = rows
-    weight0, weight1, weight2, weight3 = weights
-    for f in range(row0.shape[0]):
-        total = sums[f]
-        total += (row0[f] - middle[f]) * weight0
-        total += (row1[f] - middle[f]) * weight1
-        total += (row2[f] - middle[f]) * weight2
-        total += (row3[f] - middle[f]) * weight3
-        sums[f] = total
-
-
-@kernel()
 def _add_samples(matrix, vector, middle, sums, first, last):
-    """Add the products of neighbouring columns minus ``middle`` with a vector. Samples of weight zero are not read."""
+    """Add the products of neighbouring columns minus ``middle`` with a vector, for four samples per pass over ``sums``.
+
+    Samples of weight zero are not read. The last sample is repeated with weight zero up to a multiple of four. This adds
+    zeros, which does not change the sums.
+    """
     n_samples = vector.shape[0]
-    used = np.empty(n_samples, np.int64)
+    used = np.empty(n_samples + 3, np.int64)
     n_used = 0
     for i in range(n_samples):
         used[n_used] = i
         n_used += vector[i] != 0.0
-    p = 0
-    while p + 4 <= n_used:
-        i, j, k, m = used[p], used[p + 1], used[p + 2], used[p + 3]
-        rows = (matrix[i, first:last], matrix[j, first:last], matrix[k, first:last], matrix[m, first:last])
-        _add_four(sums, rows, (vector[i], vector[j], vector[k], vector[m]), middle)
-        p += 4
-    while p < n_used:
-        row = matrix[used[p], first:last]
-        weight = vector[used[p]]
+    for p in range(n_used, n_used + 3):
+        used[p] = used[n_used - 1]
+    for p in range(0, n_used, 4):
+        row0 = matrix[used[p], first:last]
+        row1 = matrix[used[p + 1], first:last]
+        row2 = matrix[used[p + 2], first:last]
+        row3 = matrix[used[p + 3], first:last]
+        weight0 = vector[used[p]]
+        weight1 = vector[used[p + 1]] if p + 1 < n_used else 0.0
+        weight2 = vector[used[p + 2]] if p + 2 < n_used else 0.0
+        weight3 = vector[used[p + 3]] if p + 3 < n_used else 0.0
         for f in range(last - first):
-            sums[f] += (row[f] - middle[f]) * weight
-        p += 1
+            total = sums[f]
+            total += (row0[f] - middle[f]) * weight0
+            total += (row1[f] - middle[f]) * weight1
+            total += (row2[f] - middle[f]) * weight2
+            total += (row3[f] - middle[f]) * weight3
+            sums[f] = total
 
 
 @kernel()
@@ -168,28 +144,27 @@ def sample_major_products(matrix, vectors, centre, features, all_features, out, 
     row = np.empty(TILE)
     for first in range(start, stop, TILE):
         width = min(TILE, stop - first)
-        middle[:] = 0.0
-        if centred:
-            for f in range(width):
-                middle[f] = centre[first + f] if all_features else centre[features[first + f]]
-        sums[:, :] = 0.0
+        for f in range(width):
+            j = first + f if all_features else features[first + f]
+            middle[f] = centre[j] if centred else 0.0
+        sums[:] = 0.0
         if all_features and n_vectors == 1:
             _add_samples(matrix, vectors[0], middle, sums[0], first, first + width)
-            for f in range(width):
-                out[first + f, 0] = sums[0, f]
-            continue
-        for i in range(n_samples):
-            if all_features:
-                values = matrix[i, first : first + width]
-                for f in range(width):
-                    row[f] = values[f] - middle[f]
-            else:
-                for f in range(width):
-                    row[f] = matrix[i, features[first + f]] - middle[f]
-            for k in range(n_vectors):
-                weight = vectors[k, i]
-                if weight != 0.0:
-                    _add_scaled(sums[k], row, weight, width)
+        else:
+            for i in range(n_samples):
+                if all_features:
+                    values = matrix[i, first : first + width]
+                    for f in range(width):
+                        row[f] = values[f] - middle[f]
+                else:
+                    for f in range(width):
+                        row[f] = matrix[i, features[first + f]] - middle[f]
+                for k in range(n_vectors):
+                    weight = vectors[k, i]
+                    if weight != 0.0:
+                        total = sums[k]
+                        for f in range(width):
+                            total[f] += row[f] * weight
         for f in range(width):
             for k in range(n_vectors):
                 out[first + f, k] = sums[k, f]
@@ -259,10 +234,12 @@ def csc_strong_products(
     capacity of ``found``, the call must be repeated with more.
     """
     n_supports = fewest.shape[0]
-    sums = np.zeros(n_supports)
-    seen = np.zeros(n_supports, dtype=np.bool_)
+    sums = np.empty(n_supports)
+    sums[:] = 0.0
+    seen = np.empty(n_supports, dtype=np.int64)
+    seen[:] = 0
     touched = np.empty(n_supports, dtype=np.int64)
-    count = 0
+    count = np.int64(0)
     n_evaluated = 0
     least = fewest[0]
     bounded = len(shares) > 0
@@ -304,7 +281,7 @@ def csc_strong_products(
                 if fewest[k] > n_stored:
                     break
                 if not seen[k]:
-                    seen[k] = True
+                    seen[k] = 1
                     touched[n_touched] = k
                     n_touched += 1
                 sums[k] += value * row_value[q]
@@ -320,7 +297,7 @@ def csc_strong_products(
             if abs(product) >= limit * limits[k]:
                 count = record_pair(found, count, j, k, product)
             sums[k] = 0.0
-            seen[k] = False
+            seen[k] = 0
     return count, n_evaluated
 
 
@@ -337,7 +314,7 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
     """
     n_vectors, n_samples = vectors.shape
     sums = np.empty(n_vectors)
-    count = 0
+    count = np.int64(0)
     for j in range(start, stop):
         if not wanted[j]:
             continue
@@ -364,13 +341,28 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
 
 
 @kernel()
+def _add_four(sums, rows, weights, width):
+    """Compute ``sums += weights[r] * rows[r]`` for four rows in order, in one pass over the first ``width`` sums."""
+    row0, row1, row2, row3 = rows[0], rows[1], rows[2], rows[3]
+    weight0, weight1, weight2, weight3 = weights[0], weights[1], weights[2], weights[3]
+    for f in range(width):
+        total = sums[f]
+        total += row0[f] * weight0
+        total += row1[f] * weight1
+        total += row2[f] * weight2
+        total += row3[f] * weight3
+        sums[f] = total
+
+
+@kernel()
 def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, threshold, wanted, found, start, stop):
     """Do the same as :func:`feature_major_strong_products`. The head is read for one tile of features at a time."""
     n_vectors, n_samples = vectors.shape
     sums = np.empty((n_vectors, _STRONG_TILE))
     squares = np.empty(_STRONG_TILE)
     rows = np.empty((4, _STRONG_TILE))
-    count = 0
+    weights = np.empty(4)
+    count = np.int64(0)
     for first in range(start, stop, _STRONG_TILE):
         width = min(_STRONG_TILE, stop - first)
         any_wanted = False
@@ -378,26 +370,21 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
             any_wanted |= wanted[first + f] != 0
         if not any_wanted:
             continue
-        sums[:, :] = 0.0
+        sums[:] = 0.0
         squares[:] = 0.0
         middle = centre[first : first + width]
-        for i in range(0, head - 3, 4):
+        for i in range(0, head, 4):
             for r in range(4):
-                values = matrix[i + r, first : first + width]
                 row = rows[r]
+                values = matrix[min(i + r, head - 1), first : first + width]
+                factor = 1.0 if i + r < head else 0.0  # Rows after the head are zero, which changes no sum.
                 for f in range(width):
-                    row[f] = values[f] - middle[f]
+                    row[f] = (values[f] - middle[f]) * factor
                     squares[f] += row[f] * row[f]
             for k in range(n_vectors):
-                _add_four_scaled(sums[k], rows[0], rows[1], rows[2], rows[3], vectors[k, i : i + 4], width)
-        for i in range(head - head % 4, head):
-            values = matrix[i, first : first + width]
-            row = rows[0]
-            for f in range(width):
-                row[f] = values[f] - middle[f]
-                squares[f] += row[f] * row[f]
-            for k in range(n_vectors):
-                _add_scaled(sums[k], row, vectors[k, i], width)
+                for r in range(4):
+                    weights[r] = vectors[k, min(i + r, head - 1)]
+                _add_four(sums[k], rows, weights, width)
         for f in range(width):
             j = first + f
             if not wanted[j]:

@@ -90,7 +90,7 @@ def _gain(table, class_entropy, total):
     """Return the entropy of the classes plus that of the bins minus the joint entropy."""
     gain = class_entropy
     for b in range(table.shape[0]):
-        in_bin = 0
+        in_bin = np.int64(0)
         for c in range(table.shape[1]):
             in_bin += table[b, c]
             gain -= _surprise(table[b, c], total)

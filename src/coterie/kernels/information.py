@@ -195,7 +195,7 @@ def dense_uncertainties(
     """
     joint = np.empty(n_bins * n_bins)
     own_bins = np.empty(matrix.shape[1], dtype=np.uint8)
-    count = 0
+    count = np.int64(0)
     n_evaluated = 0
     for f in range(matrix.shape[0]):
         own = entropy[first + f]
@@ -243,7 +243,7 @@ def csc_uncertainties(
         odds[k] = max(total - counts[k, rest[k]], 0.0) / counts[k, rest[k]]
     last_feature = np.full(n_supports, -1)
     whole = terms.shape[0] > 0
-    count = 0
+    count = np.int64(0)
     n_evaluated = 0
     for f in range(indptr.shape[0] - 1):
         own = entropy[first + f]
@@ -480,7 +480,7 @@ def _add_shared_by_three(lanes, n_lanes, bits, a, sums):
 def _count_jointly(lanes, margins, n_lanes, bits, counts, n_used, firsts, sums):
     """Count the samples of each bin of a feature (one row each) in the first and the other bins of a tile's supports."""
     sums[1:n_used] = 0
-    a = 1
+    a = np.int64(1)
     while a + 3 <= n_used:
         _add_shared_by_three(lanes, n_lanes, bits, a, sums)
         a += 3
@@ -548,7 +548,7 @@ def bit_uncertainties(
     starts, ends = np.empty(_BATCH_FEATURES, dtype=np.int64), np.empty(_BATCH_FEATURES, dtype=np.int64)
     firsts, sums = np.empty((n_bins, TILE), dtype=np.int64), np.empty((n_bins, width), dtype=np.int64)
     joint = np.empty(TILE)
-    count = 0
+    count = np.int64(0)
     n_evaluated = 0
     for start in range(0, words.shape[0], _BATCH_FEATURES):
         n_batch = min(_BATCH_FEATURES, words.shape[0] - start)

@@ -44,29 +44,11 @@ def feature_major_moments(matrix, weight, first_sample, means, norms, finite, st
 
 
 @kernel()
-def _add_four_moments(rows, weight, shift, total, squares, zeros):
-    """Add four rows, in order, to the sums of weighted values, of their squares, and of zeros (NaN for non-finite values)."""
-    row0, row1, row2, row3 = rows
-    weight0, weight1, weight2, weight3 = weight[0], weight[1], weight[2], weight[3]
-    for f in range(row0.shape[0]):
-        value0 = row0[f] - shift[f]
-        value1 = row1[f] - shift[f]
-        value2 = row2[f] - shift[f]
-        value3 = row3[f] - shift[f]
-        total[f] = total[f] + weight0 * value0 + weight1 * value1 + weight2 * value2 + weight3 * value3
-        squares[f] = (
-            squares[f]
-            + weight0 * value0 * value0
-            + weight1 * value1 * value1
-            + weight2 * value2 * value2
-            + weight3 * value3 * value3
-        )
-        zeros[f] = zeros[f] + value0 * 0.0 + value1 * 0.0 + value2 * 0.0 + value3 * 0.0
-
-
-@kernel()
 def sample_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
-    """Do the same as :func:`feature_major_moments`, in one pass over the rows of each tile of columns."""
+    """Do the same as :func:`feature_major_moments`, in one pass over the rows of each tile of columns, four at a time.
+
+    The last row is repeated with weight zero up to a multiple of four. This adds zeros, which does not change the sums.
+    """
     n_samples = weight.shape[0]
     total_weight = 0.0
     for i in range(n_samples):
@@ -83,19 +65,29 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
         squares[:] = 0.0
         zeros[:] = 0.0
         last = first + width
-        i = 0
-        while i + 4 <= n_samples:
-            rows = matrix[i, first:last], matrix[i + 1, first:last], matrix[i + 2, first:last], matrix[i + 3, first:last]
-            _add_four_moments(rows, weight[i : i + 4], shift, total, squares, zeros)
-            i += 4
-        while i < n_samples:
-            values = matrix[i, first:last]
+        for i in range(0, n_samples, 4):
+            row0 = matrix[i, first:last]
+            row1 = matrix[min(i + 1, n_samples - 1), first:last]
+            row2 = matrix[min(i + 2, n_samples - 1), first:last]
+            row3 = matrix[min(i + 3, n_samples - 1), first:last]
+            weight0 = weight[i]
+            weight1 = weight[i + 1] if i + 1 < n_samples else 0.0
+            weight2 = weight[i + 2] if i + 2 < n_samples else 0.0
+            weight3 = weight[i + 3] if i + 3 < n_samples else 0.0
             for f in range(width):
-                value = values[f] - shift[f]
-                total[f] += weight[i] * value
-                squares[f] += weight[i] * value * value
-                zeros[f] += value * 0.0
-            i += 1
+                value0 = row0[f] - shift[f]
+                value1 = row1[f] - shift[f]
+                value2 = row2[f] - shift[f]
+                value3 = row3[f] - shift[f]
+                total[f] = total[f] + weight0 * value0 + weight1 * value1 + weight2 * value2 + weight3 * value3
+                squares[f] = (
+                    squares[f]
+                    + weight0 * value0 * value0
+                    + weight1 * value1 * value1
+                    + weight2 * value2 * value2
+                    + weight3 * value3 * value3
+                )
+                zeros[f] = zeros[f] + value0 * 0.0 + value1 * 0.0 + value2 * 0.0 + value3 * 0.0
         for f in range(width):
             offset = total[f] / total_weight
             mean = shift[f] + offset
@@ -160,8 +152,10 @@ def csc_many_moments(indptr, indices, values, weights, means, norms, start, stop
     ``weights`` has one row per sample. ``means`` and ``norms`` have one row per weight vector.
     """
     n_samples, n_weights = weights.shape
-    totals = np.zeros(n_weights)
-    n_weighted = np.zeros(n_weights, np.int64)
+    totals = np.empty(n_weights)
+    totals[:] = 0.0
+    n_weighted = np.empty(n_weights, np.int64)
+    n_weighted[:] = 0
     for i in range(n_samples):
         for k in range(n_weights):
             totals[k] += weights[i, k]

@@ -93,8 +93,9 @@ def csc_promising_products(indptr, indices, values, vectors, features, block, qu
     n_vectors = vectors.shape[1]
     tile = max(1, _TILE_PRODUCTS // n_vectors)
     products = np.empty((tile, n_vectors))
-    totals = np.zeros(n_vectors)
-    count = 0
+    totals = np.empty(n_vectors)
+    totals[:] = 0.0
+    count = np.int64(0)
     for first in range(0, len(features), tile):
         chosen = features[first : first + tile]
         csc_products(indptr, indices, values, vectors, totals, _NO_CENTRE, chosen, False, products, 0, len(chosen))
