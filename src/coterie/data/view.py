@@ -139,9 +139,10 @@ class FeatureView:
         )
 
     @cached_property
-    def highest_score_bound(self) -> float:
-        """Largest score bound of all features."""
-        return max(self.map_blocks(_highest_score_bound))
+    def score_bound_range(self) -> tuple[float, float]:
+        """Smallest positive and largest score bound of all features, wherever they are."""
+        lowest, highest = zip(*self.map_blocks(_score_bound_range), strict=True)
+        return min(lowest), max(highest)
 
     def map_blocks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return ``function(block, *arguments)`` for the blocks of this view; see :class:`FeatureSource`."""
@@ -204,8 +205,8 @@ class FeatureView:
         return float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))
 
 
-def _highest_score_bound(view: FeatureView) -> float:
-    return view.score_bounds.highest
+def _score_bound_range(view: FeatureView) -> tuple[float, float]:
+    return view.score_bounds.lowest, view.score_bounds.highest
 
 
 # A sum in units of 2**-44.
