@@ -349,7 +349,7 @@ class ClusterSharedTop:
 
     def best(self, queries: Sequence[TopQuery]) -> list[ClusterTop]:
         """Return the best features of each query, from one pass, and fetch the columns of the very best of all queries."""
-        residuals = self.source.share(np.hstack([query.residual for query in queries]))
+        residuals = self.source.as_argument(np.hstack([query.residual for query in queries]))
         widths = [query.residual.shape[1] for query in queries]
         views: list[Recipe] = [self.source.view_recipe(query.view) for query in queries]
         sizes = [query.size for query in queries]
