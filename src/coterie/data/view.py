@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -198,11 +199,20 @@ class FeatureView:
         return scores
 
     def norm_of(self, residual: np.ndarray) -> float:
-        r"""Return the norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, dual to the weighted norm of features."""
+        r"""Return the norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, dual to the weighted norm of features.
+
+        Several steps of a round request the norm of the same residual, so the last one is kept.
+        """
+        last = self.__dict__.get("_last_norm")
+        if last is not None and last[0]() is residual:
+            return float(last[1])
         if self.sample_weight is None:
-            return float(np.sqrt((residual**2).sum()))
-        used = self.sample_weight > 0
-        return float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))
+            norm = float(np.sqrt((residual**2).sum()))
+        else:
+            used = self.sample_weight > 0
+            norm = float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))
+        self.__dict__["_last_norm"] = weakref.ref(residual), norm
+        return norm
 
 
 def _score_bound_range(view: FeatureView) -> tuple[float, float]:
