@@ -49,6 +49,16 @@ def values_by_label(labels, values, out):
 
 
 @kernel()
+def shares_by_label(labels, values, weight, sums, out):
+    """Write ``values[labels[i]]`` times the share of a sample's weight in the sum of its label to ``out[i]``."""
+    for i in range(labels.shape[0]):
+        label = labels[i] if labels[i] >= 0 else values.shape[0] - 1
+        share = weight[i] / sums[label]
+        for c in range(values.shape[1]):
+            out[i, c] = values[label, c] * share
+
+
+@kernel()
 def csr_with_columns(
     indptr, indices, values, parent, n_columns, fresh_indptr, fresh_indices, fresh_values, row_of, out_indptr
 ):

@@ -18,7 +18,7 @@ from coterie._numba import run_evenly
 from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
-from coterie.kernels.blocks import number_by_first, sums_by_label, values_by_label
+from coterie.kernels.blocks import number_by_first, shares_by_label, sums_by_label, values_by_label
 
 # Merging ends if more than this share of the samples would remain. From then on every sample has its own row.
 _MAX_MERGED_SHARE = 0.75
@@ -103,6 +103,12 @@ class Rows:
         result = np.empty((len(self.owner), *values.shape[1:]))
         by_row = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
         values_by_label(self.owner, by_row, result.reshape(len(result), -1))
+        return result
+
+    def divide(self, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the values of the rows, of shape (n_rows, k), divided among their samples in proportion to the weights."""
+        result = np.empty((len(self.owner), values.shape[1]))
+        shares_by_label(self.owner, np.ascontiguousarray(values), weight, self.sums(weight), result)
         return result
 
     def _entries(self, columns: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -97,9 +97,7 @@ class SquaredHinge(Loss):
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
         """Return the residual of all samples: dual variables are divided in proportion to the weights."""
-        result = rows.expand(residual)
-        result *= _shares(self.weight, rows)[:, None]  # In place, because there can be many samples.
-        return result
+        return rows.divide(residual, self.weight)
 
     def plain(self) -> list[Loss]:
         """Return the usual squared hinge loss of the same samples."""
