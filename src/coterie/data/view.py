@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -206,13 +207,18 @@ class FeatureView:
         last = self.__dict__.get("_last_norm")
         if last is not None and last[0]() is residual:
             return float(last[1])
-        if self.sample_weight is None:
-            norm = float(np.sqrt((residual**2).sum()))
-        else:
-            used = self.sample_weight > 0
-            norm = float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))
+        starts = range(0, max(len(residual), 1), _CHUNK_VALUES)  # chunks, because there can be many samples
+        norm = math.sqrt(sum(self._squares(residual, slice(start, start + _CHUNK_VALUES)) for start in starts))
         self.__dict__["_last_norm"] = weakref.ref(residual), norm
         return norm
+
+    def _squares(self, residual: np.ndarray, samples: slice) -> float:
+        """Return the sum of the squared residuals of some samples, each divided by its weight."""
+        if self.sample_weight is None:
+            return float((residual[samples] ** 2).sum())
+        weight = self.sample_weight[samples]
+        used = weight > 0
+        return float(((residual[samples][used] ** 2).T / weight[used]).sum())
 
 
 def _score_bound_range(view: FeatureView) -> tuple[float, float]:

@@ -90,6 +90,12 @@ class Rows:
             self._separate()
         return None if len(self.first) == n_before else before[self.first]
 
+    def of_first(self, samples: np.ndarray) -> np.ndarray:
+        """Return the row of each of some samples that is the first sample of its row, -1 for the others."""
+        row = self.owner[samples]
+        row[self.first[row] != samples] = -1
+        return row
+
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of the samples' values per row."""
         if self.is_all:
@@ -308,12 +314,12 @@ class SparseDesign:
         if parent is None:
             # The old rows of an empty design have no entries, so any of them serves as parent.
             parent = np.arange(len(samples)) if self.n_features else np.zeros(len(samples), dtype=np.int64)
-        row_of = np.full(fresh.shape[0], -1, dtype=np.int64)
-        row_of[samples] = np.arange(len(samples))
+        # The row of each fresh entry. An array with the row of each sample would be large.
+        row_of = fresh.indices if rows is None else rows.of_first(fresh.indices)
         indptr = np.zeros(len(samples) + 1, dtype=np.int64)
         indices, values = kernels.csr_with_columns(
             old.indptr, old.indices, old.data, parent, self.n_features,
-            fresh.indptr, fresh.indices, fresh.data, row_of, indptr,
+            fresh.indptr, np.arange(fresh.nnz), fresh.data, row_of, indptr,
         )  # fmt: skip
         self._rows = sparse.csr_array((values, indices, indptr), shape=(len(samples), self.n_features + len(features)))
         self._cached = None
