@@ -11,6 +11,7 @@ from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupD
 from coterie.cluster import DistributedSource, residuals
 from coterie.cluster.parts import Ref, _Part, references
 from coterie.data import open_store, write_store
+from coterie.kernels.partition import number_pairs
 from tests.cluster.conftest import differences
 
 
@@ -75,6 +76,30 @@ def test_a_new_worker_makes_all_moves(rng, monkeypatch):
         monkeypatch.setattr(residuals, "_partition", partition)
         arguments = _Part(None).resolve(recipe.arguments, shared)
         assert residuals.expanded_residual(None, *arguments).tobytes() == residual.tobytes()
+
+
+def test_a_worker_continues_with_its_partition(rng, monkeypatch):
+    """Only new moves are made, and a residual is expanded once for all parts."""
+    exchange, columns = Exchange(1000), columns_of(rng, 1000, 3)
+    recipes = [
+        exchange.tables.recipe(np.unique(columns[:, :k], axis=0, return_inverse=True)[1][:, None] + 1.0) for k in (2, 3)
+    ]
+    exchange.received(recipes[0])
+    residuals._partition.owner[5] = 1
+    second = exchange.received(recipes[1])
+    assert second[5] == second[residuals._partition.owner == 1][-1]
+    assert exchange.received(recipes[1]) is second
+
+
+def test_many_classes_with_the_same_value():
+    """Samples of different classes stay in different classes, although their values are equal."""
+    n = 4000
+    owner, bits = np.repeat(np.arange(n // 2), 2).astype(np.uint16), np.ones((n, 1), dtype=np.uint64)
+    pair, most = np.empty(n, np.uint16), n // 2
+    arrays = np.empty(most, np.uint16), np.empty((most, 1), np.uint64), np.empty(most, np.int64)
+    assert number_pairs(owner, bits, pair, *arrays) == n // 2
+    np.testing.assert_array_equal(pair, owner)
+    assert arrays[2].tolist() == [2] * most
 
 
 def test_only_samples_of_new_columns_are_sent(rng):

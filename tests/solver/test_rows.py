@@ -60,6 +60,13 @@ def test_row_numbers_are_small(limit, rng, monkeypatch):
     np.testing.assert_array_equal(rows.expand(table[:, 0]), table[rows.owner, 0])
 
 
+def test_many_columns_do_not_need_large_row_numbers(rng, monkeypatch):
+    numbers, number = [], Rows._number
+    monkeypatch.setattr(Rows, "_number", lambda rows, n_names: (numbers.append(n_names), number(rows, n_names)))
+    Rows(np.zeros(40, dtype=int)).refine(rng.integers(0, 2, (40, 1)) * np.ones((40, 200)))
+    assert max(numbers) <= 80
+
+
 def losses(kind, rng, n):
     weight = rng.integers(0, 4, n) * rng.choice([0.5, 1.0, 1.7], n)
     weight[:6] = 1.0

@@ -150,7 +150,7 @@ class DistributedSource(FeatureSource):
             Number of parts. By default the number of threads of all workers, or more if parts would exceed 512 MB.
             Results do not depend on it.
         **options
-            Options of :class:`DaskEngine`: ``limit`` and ``patience``.
+            Options of :class:`DaskEngine`: ``limit``, ``patience`` and ``wait``.
         """
         from coterie.cluster.opening import store_source
 
