@@ -85,9 +85,11 @@ def test_a_worker_continues_with_its_partition(rng, monkeypatch):
         exchange.tables.recipe(np.unique(columns[:, :k], axis=0, return_inverse=True)[1][:, None] + 1.0) for k in (2, 3)
     ]
     exchange.received(recipes[0])
-    residuals._partition.owner[5] = 1
+    owner = residuals._partition.owner
+    sample = np.flatnonzero((owner == 1) & (columns[:, 2] == 0))[0]
+    owner[sample] = 0
     second = exchange.received(recipes[1])
-    assert second[5] == second[residuals._partition.owner == 1][-1]
+    assert second[sample] == second[owner == 0][-1]  # the first move was not made again
     assert exchange.received(recipes[1]) is second
 
 

@@ -84,5 +84,10 @@ def test_many_ties_are_omitted_from_a_first_result(rng, client, tmp_path):
     high = top.kth(np.inf, 2)
     assert top.between(high, np.inf)[0].tolist() == [0, 1, 2]
     assert top.known.tolist() == [0, 1, 2]
+    low = top.kth(np.inf, 5)
+    assert low < high
+    top = view.source.top(TopQuery(view, residual, CandidateMask(view.moments), 2))
+    assert top.kth(np.inf, 2) == high
+    assert len(top.between(low, np.inf)[0]) == 200
     low = top.kth(high, 2)
     assert sorted(top.between(low, high)[0].tolist()) == list(range(3, 200))
