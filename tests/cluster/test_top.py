@@ -60,8 +60,7 @@ def test_another_view_with_the_same_residual(views, rng):
     """Scores kept by a worker are not used for other weights or other candidates."""
     here = views[0]
     weight = rng.integers(1, 3, here.n_samples).astype(float)
-    residual = rng.standard_normal((here.n_samples, 1))
-    residual -= residual.mean()
+    residual = rng.standard_normal((here.n_samples, 1)) + 1.0
     for own_weight in (None, weight, None):
         one, many = (
             view.source.top(TopQuery(own, residual, CandidateMask(own.moments), 5))
