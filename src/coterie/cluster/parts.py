@@ -353,7 +353,7 @@ def strong_of(
 ) -> tuple[StrongPairs, np.ndarray, np.ndarray]:
     """Return the strong pairs of a part, and the means and norms of their features."""
     exemplar = None if scores is None else Exemplar(scores, shift, norm)
-    found = source.strong_products(replace(query, exemplar=exemplar), moments)
+    found = source.strong_products(query.with_exemplar(exemplar), moments)  # all parts share the columns by sample
     features = found.feature
     return found._replace(feature=features + source.first_feature), moments.mean[features], moments.norm[features]
 

@@ -396,15 +396,10 @@ class SparseSource(_InMemory):
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
-        # Columns in order of the nonzeros they require, so that a feature can stop at the first that requires too many.
-        order = np.argsort(query.fewest, kind="stable")
-        rows = sparse.csc_array(query.columns)[:, order].tocsr()
-        limits, means = query.limits[order], query.means[order]
+        order, rows, limits, means, shares = query.by_sample
         exemplar = query.exemplar
         if exemplar is None:  # any scores will do, because the interval is unbounded
             exemplar = Exemplar(moments.norm, 0.0, 1.0)
-        shares = np.empty(self.shape[0] if query.tail_bound else 0, dtype=np.float32)  # small, for millions of samples
-        kernels.largest_shares(rows.indptr, rows.indices, rows.data, means, limits, shares)
         counts: list[int] = []
 
         def task(found: np.ndarray, start: int, stop: int) -> int:
