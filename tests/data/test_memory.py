@@ -146,3 +146,11 @@ def test_unusable_arrays_are_refused():
         DenseSource(np.zeros((2, 2), dtype=complex))
     with pytest.raises(ValueError, match="float16"):
         DenseSource(np.zeros((2, 2), dtype=np.float16))
+
+
+def test_features_with_enough_entries_are_counted_in_blocks(rng, monkeypatch):
+    monkeypatch.setattr("coterie.data.memory._COUNTED_FEATURES", 7)
+    X = rng.random((20, 50)) < 0.1
+    source = SparseSource(sparse.csc_array(X.astype(float)))
+    for fewest in range(5):
+        assert source._count_with_entries(fewest) == np.count_nonzero(X.sum(axis=0) >= fewest)

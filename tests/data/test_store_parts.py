@@ -9,6 +9,7 @@ from coterie._numba import read_only
 from coterie.data import DataFileError, FeatureView, open_features, open_store, write_store
 from coterie.data.store import reading
 from tests.data.conformance import SourceConformance, example
+from tests.s3 import s3_bucket
 
 
 class TestPart(SourceConformance):
@@ -98,29 +99,11 @@ def test_unaligned_arrays_are_summed_in_the_same_order():
 
 @pytest.fixture(scope="module")
 def bucket():
-    """Local S3 server."""
-    pytest.importorskip("s3fs", reason="s3fs is not installed")
-    server = pytest.importorskip("moto.server", reason="moto's server is not installed")
-    import os
-
-    running = server.ThreadedMotoServer(port=0, verbose=False)
-    running.start()
-    host, port = running.get_host_and_port()
-    keep = {name: os.environ.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL")}
-    os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_ENDPOINT_URL": f"http://{host}:{port}"}
-    import fsspec
-
-    system = fsspec.filesystem("s3")
-    system.mkdir("bucket")
-    yield system
-    running.stop()
-    for name, value in keep.items():
-        if value is None:
-            os.environ.pop(name)
-        else:
-            os.environ[name] = value
+    with s3_bucket() as system:
+        yield system
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )

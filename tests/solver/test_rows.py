@@ -45,6 +45,28 @@ def test_rows_are_the_classes_of_equal_samples(seed, n, is_sparse, widths):
             break
 
 
+@pytest.mark.parametrize("limit", [2**30, 1])
+def test_row_numbers_are_small(limit, rng, monkeypatch):
+    """Row numbers have 32 bits, unless there are too many samples, and are expanded and summed as by NumPy."""
+    monkeypatch.setattr("coterie.solver.design._MAX_INT32_SAMPLES", limit)
+    rows = Rows(rng.integers(-1, 2, 50))
+    rows.refine(rng.integers(0, 2, (50, 3)).astype(float))
+    assert rows.owner.dtype == (np.int32 if limit > 50 else np.int64)
+    values, table = rng.standard_normal(50), rng.standard_normal((len(rows.first), 2))
+    kept = rows.owner >= 0
+    expected = np.bincount(rows.owner[kept], values[kept])
+    np.testing.assert_array_equal(rows.sums(values), expected)
+    np.testing.assert_array_equal(rows.expand(table), table[rows.owner])
+    np.testing.assert_array_equal(rows.expand(table[:, 0]), table[rows.owner, 0])
+
+
+def test_many_columns_do_not_need_large_row_numbers(rng, monkeypatch):
+    numbers, number = [], Rows._number
+    monkeypatch.setattr(Rows, "_number", lambda rows, n_names: (numbers.append(n_names), number(rows, n_names)))
+    Rows(np.zeros(40, dtype=int)).refine(rng.integers(0, 2, (40, 1)) * np.ones((40, 200)))
+    assert max(numbers) <= 80
+
+
 def losses(kind, rng, n):
     weight = rng.integers(0, 4, n) * rng.choice([0.5, 1.0, 1.7], n)
     weight[:6] = 1.0

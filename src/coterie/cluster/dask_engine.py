@@ -25,8 +25,12 @@ T = TypeVar("T")
 # Seconds without a result after which a wait ends with an error. Dask's scheduler removes a worker that was stopped, not
 # killed, after its worker-ttl of five minutes, and gives its tasks to other workers.
 LIMIT = 900.0
+# Seconds to wait for the first worker of a cluster that has none yet.
+WAIT = 300.0
 # Seconds between two checks for results.
 _POLL_SECONDS = 5.0
+# Seconds between two checks for the first worker.
+_WORKER_POLL_SECONDS = 0.2
 # Seconds after which a late task is also given to another worker, and factor by which it must be later than others.
 _PATIENCE, _LATE_FACTOR = 30.0, 10.0
 # Factor of the patience if there is no result at all, and seconds after the last message of any worker for which a silent
@@ -47,6 +51,8 @@ class DaskEngine:
         Seconds without a result after which a wait ends with an error.
     patience : float, default=30
         Seconds after which late tasks, if similar tasks have long finished, are also given to another worker.
+    wait : float, default=300
+        Seconds to wait for the first worker of a cluster that has none yet.
 
     Attributes
     ----------
@@ -64,7 +70,7 @@ class DaskEngine:
     TypeError: client must be a distributed.Client, but is of type str.
     """
 
-    def __init__(self, client: Client, *, limit: float = LIMIT, patience: float = _PATIENCE) -> None:
+    def __init__(self, client: Client, *, limit: float = LIMIT, patience: float = _PATIENCE, wait: float = WAIT) -> None:
         try:
             import distributed
         except ImportError as error:
@@ -74,6 +80,7 @@ class DaskEngine:
         self.client = client
         self.limit = limit
         self.patience = patience
+        self.wait = wait
         self.n_tasks = self.bytes_up = self.bytes_down = 0
         self._number = 0
 
@@ -302,9 +309,7 @@ def size_of(value: object) -> int:
 
 def check_workers(engine: DaskEngine) -> None:
     """Raise if a cluster has no workers or another version of Coterie; warn if its processors sum in another order."""
-    workers = engine.workers  # read once, because others may join in the meantime
-    if not workers:
-        raise ClusterError("The cluster has no workers. Start some, or wait for them (client.wait_for_workers(1)).")
+    workers = engine.workers or _first_workers(engine)  # read once, because others may join in the meantime
     handles = engine.map(_version_and_digest, [() for _ in workers], {}, workers)
     seen = engine.gather(handles, "the versions of coterie on the workers")
     versions = {version for version, _ in seen} - {this_version()}
@@ -321,6 +326,21 @@ def check_workers(engine: DaskEngine) -> None:
             UserWarning,
             stacklevel=4,
         )
+
+
+def _first_workers(engine: DaskEngine) -> list[str]:
+    """Wait for the first workers of a cluster and return them."""
+    task = engine.map(_version_and_digest, [()], {}, [None])  # an adaptive cluster starts workers only if there are tasks
+    deadline = time.monotonic() + engine.wait
+    while not (workers := engine.workers):
+        if time.monotonic() > deadline:
+            engine.client.cancel(task)
+            raise ClusterError(
+                f"The cluster has no workers, and none has joined for {engine.wait:g} s. Start some, or wait longer for them "
+                "(client.wait_for_workers(1))."
+            )
+        time.sleep(_WORKER_POLL_SECONDS)
+    return workers
 
 
 def _version_and_digest(_: dict[str, object]) -> tuple[str, str]:

@@ -36,7 +36,9 @@ def store_source(
         for name, entry in store.header["arrays"].items()
         if name in ("values", "indices", "indptr")
     )
-    wanted = max(engine.n_threads, -(-size // _MAX_PART_BYTES)) if n_parts is None else n_parts
+    n_threads = max(1, engine.n_threads)
+    # The same number of parts per thread.
+    wanted = n_threads * max(1, -(-size // (_MAX_PART_BYTES * n_threads))) if n_parts is None else n_parts
     starts = part_starts(n_features, max(1, wanted), 1 if store.is_sparse else block_size(n_samples))
     address = store.path if is_address(store.path) else os.path.abspath(store.path)
     check = str(store.header["header_crc32"])

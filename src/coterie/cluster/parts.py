@@ -29,6 +29,8 @@ from coterie.data.view import FeatureView
 
 # Maximum number of cached values per part: moments of many half-samples, views, entropies.
 _MAX_VALUES = 512
+# Maximum number of cached values that do not depend on the part: residuals, which have one entry per sample.
+_MAX_COMMON_VALUES = 2
 # Maximum number of open parts per worker.
 _MAX_OPEN_PARTS = 256
 
@@ -52,13 +54,15 @@ class Ref:
 class Recipe:
     """Deferred call ``function(source, *arguments)`` on a part; arguments may be recipes, references or lists.
 
-    A ``large`` value may be as large as the features, so a part caches only the last one of them.
+    A ``large`` value may be as large as the features, so a part caches only the last one of them. A ``common`` value does not
+    depend on the part, so all parts of a process share it.
     """
 
     token: str
     function: Callable[..., Any] = field(compare=False)
     arguments: tuple[Any, ...] = field(compare=False)
     large: bool = False
+    common: bool = False
 
     def item(self, place: int) -> Recipe:
         return Recipe(f"{self.token}[{place}]", _item, (self, place))
@@ -161,6 +165,8 @@ class _Part:
         return value
 
     def _evaluate(self, recipe: Recipe, shared: dict[str, Any]) -> Any:
+        if recipe.common:
+            return _common_value(recipe.token, lambda: recipe.function(self.source, *self.resolve(recipe.arguments, shared)))
         with self._lock:
             if recipe.token in self._kept:
                 self._kept.move_to_end(recipe.token)
@@ -182,6 +188,20 @@ class _Part:
 
 _parts: OrderedDict[tuple[Any, ...], _Part] = OrderedDict()
 _lock = threading.Lock()
+# Values common to all parts of this process.
+_common: OrderedDict[str, Any] = OrderedDict()
+_common_lock = threading.Lock()
+
+
+def _common_value(token: str, compute: Callable[[], Any]) -> Any:
+    """Return a value that does not depend on the part. Several threads wait for the first of them to compute it."""
+    with _common_lock:
+        if token not in _common:
+            while len(_common) >= _MAX_COMMON_VALUES:  # before the new value needs its memory
+                _common.popitem(last=False)
+            _common[token] = compute()
+        _common.move_to_end(token)
+        return _common[token]
 
 
 def _opened(part: StorePart | ArrayPart, array: Any) -> _Part:
@@ -333,7 +353,7 @@ def strong_of(
 ) -> tuple[StrongPairs, np.ndarray, np.ndarray]:
     """Return the strong pairs of a part, and the means and norms of their features."""
     exemplar = None if scores is None else Exemplar(scores, shift, norm)
-    found = source.strong_products(replace(query, exemplar=exemplar), moments)
+    found = source.strong_products(query.with_exemplar(exemplar), moments)  # all parts share the columns by sample
     features = found.feature
     return found._replace(feature=features + source.first_feature), moments.mean[features], moments.norm[features]
 

@@ -40,6 +40,7 @@ from coterie.cluster.parts import (
     summary_of,
     types_of,
 )
+from coterie.cluster.residuals import ResidualTables
 from coterie.cluster.values import ClusterMoments, ClusterSharedTop, ClusterTop, FeatureValues, SparseValues, Table, rows_of
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Columns, FeatureSource, Moments, StrongPairs, StrongQuery
@@ -129,6 +130,7 @@ class DistributedSource(FeatureSource):
         self._columns_bytes = 0
         self._shared: dict[int, tuple[Any, Any]] = {}
         self._recent: deque[Ref] = deque(maxlen=_N_RECENT)
+        self._residuals = ResidualTables(shape[0], self.share)
         self._lock = threading.RLock()
         self.round_trips = 0
 
@@ -148,7 +150,7 @@ class DistributedSource(FeatureSource):
             Number of parts. By default the number of threads of all workers, or more if parts would exceed 512 MB.
             Results do not depend on it.
         **options
-            Options of :class:`DaskEngine`: ``limit`` and ``patience``.
+            Options of :class:`DaskEngine`: ``limit``, ``patience`` and ``wait``.
         """
         from coterie.cluster.opening import store_source
 
@@ -248,7 +250,10 @@ class DistributedSource(FeatureSource):
         return homes[self.round_trips % len(homes)] if homes else None
 
     def as_argument(self, value: Any) -> Any:
-        """Convert a value to an argument of a task: values held by workers to recipes, large values to references."""
+        """Convert a value to an argument of a task: values held by workers to recipes, large values to references.
+
+        Residuals of few distinct values become recipes as well (:mod:`coterie.cluster.residuals`).
+        """
         if isinstance(value, (FeatureValues, ClusterMoments)):
             return value.recipe
         if isinstance(value, FeatureView):
@@ -259,6 +264,8 @@ class DistributedSource(FeatureSource):
             return value
         if isinstance(value, np.ndarray) and value.nbytes <= _MAX_INLINE_BYTES:
             return value
+        if isinstance(value, np.ndarray) and (recipe := self._residuals.recipe(value)) is not None:
+            return recipe
         if type(value) in (list, tuple) and any(isinstance(item, (Recipe, Ref, FeatureView, FeatureValues)) for item in value):
             return type(value)(self.as_argument(item) for item in value)
         return self.share(value)

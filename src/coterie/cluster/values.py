@@ -1,8 +1,9 @@
 """Values per feature that remain with the workers: moments, scores, and the best of them.
 
-**Best scores.** Every part returns its best few scores, and these are merged exactly. The k-th best score of all features is
-at least the k-th best of any part. So the scores that a part omits are bounded by the last score that it returned. If a score
-below the highest of these bounds is requested, the parts return more.
+**Best scores.** Every part scores its features of large norm, down to a floor that is the same for all parts, and returns its
+best few scores. These are merged exactly. The scores that a part omits are bounded by the last score that it returned, those
+of features below the floor by the floor. If a score below one of these bounds is requested, the parts return more, or score
+the features down to a lower floor.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from coterie.cluster.parts import PartSource, Recipe, recipe_of
 from coterie.data.source import Moments
-from coterie.data.top import NO_FEATURES, CandidateMask, LayeredTop, Scored, SharedTop, TopQuery
+from coterie.data.top import (
+    NO_FEATURES,
+    CandidateMask,
+    LayeredTop,
+    Scored,
+    SharedTop,
+    TopQuery,
+    next_floor,
+    unscored_bound,
+)
 from coterie.data.view import FeatureView
 from coterie.kernels.columns import kth_largest, positions_between
 
@@ -218,7 +228,7 @@ class PartTop(NamedTuple):
 
     features: np.ndarray
     scores: np.ndarray
-    unscored_bound: float  # upper bound on the scores of the other candidates of the part; -1 if there are none
+    omitted_bound: float  # upper bound on the scores of other candidates that the part has scored; -1 if there are none
     mean: np.ndarray
     norm: np.ndarray
     excluded: np.ndarray  # excluded features that vary
@@ -227,7 +237,11 @@ class PartTop(NamedTuple):
 
 
 class ClusterTop:
-    """Scores of the features of a query, as far as the parts have returned them; ``first`` holds initial results."""
+    """Scores of the features of a query, as far as the parts have returned them; ``first`` holds initial results.
+
+    The layers are those of :class:`~coterie.data.top.LayeredTop` in one process, with floors that hold for all parts. So no
+    more features are scored than in one process. A part returns only the best of the features that it has scored.
+    """
 
     def __init__(self, source: DistributedSource, query: TopQuery, first: Sequence[PartTop] | None = None) -> None:
         self.source = source
@@ -235,12 +249,19 @@ class ClusterTop:
         self.known = NO_FEATURES
         self.n_scored = 0
         self._scores = np.empty(0)
-        self._unscored_bound = np.inf
+        self._floor = np.inf  # score bound down to which the parts have scored their features
+        self._unscored_bound = np.inf  # upper bound on the scores of features that no part has scored
+        self._omitted_bound = -1.0  # upper bound on the scores that parts have omitted; -1 if there are none
         self._excluded_scores: Scored = (NO_FEATURES, np.empty(0))
         self._size = _FIRST_FACTOR * query.size
         if first is not None:
             self._size = query.size
             self._add_parts(first)
+            self._unscored_bound = -1.0
+
+    @cached_property
+    def _length(self) -> float:
+        return self.query.view.norm_of(self.query.residual)
 
     @property
     def best(self) -> float:
@@ -250,44 +271,56 @@ class ClusterTop:
         while True:
             low = float(kth_largest(self._scores, below, size))
             n_under = int(np.count_nonzero(self._scores < below))
-            if self._unscored_bound < 0.0 or (low > self._unscored_bound and n_under >= size):
+            if self._omitted_bound >= 0.0 and (low <= self._omitted_bound or n_under < size):
+                self._request_more(size)
+            elif self._unscored_bound >= 0.0 and low <= self._unscored_bound:
+                self._request_layer()
+            else:
                 return low
-            self._request_more(size)
 
     def between(self, low: float, below: float) -> Scored:
-        while self._unscored_bound >= low:
+        while self._omitted_bound >= low:
             self._request_more(self._size)
         where = positions_between(self._scores, low, below)
         return self.known[where], self._scores[where]
 
     def excluded(self) -> Scored:
         if self._unscored_bound == np.inf:
-            self._request_more(self._size)
+            self._request_layer()
         return self._excluded_scores
 
     def first(self, most: int) -> np.ndarray:
         """Return at most ``most`` features with the highest known scores."""
         return self.known[np.argsort(-self._scores)[:most]]
 
+    def _request_layer(self) -> None:
+        """Request the best features of the layers down to the next floor."""
+        query = self.query
+        self._request(next_floor(self._floor, query.first_floor, *query.view.score_bound_range), brief=True)
+
     def _request_more(self, size: int) -> None:
-        """Request features from the parts, more than in the previous request."""
-        is_repeated = self._unscored_bound < np.inf
-        if is_repeated:
-            self._size = _GROWTH_FACTOR * max(self._size, size)
-        candidates = self.query.candidates
+        """Request more of the scored features from the parts than in the previous request."""
+        self._size = _GROWTH_FACTOR * max(self._size, size)
+        self._request(0.0 if self._unscored_bound < 0.0 else self._floor, brief=False)
+
+    def _request(self, floor: float, brief: bool) -> None:
+        taken = self.query.candidates.taken
         arguments = [
             (
                 self.query.view,
                 self.query.residual,
-                candidates.taken[(candidates.taken >= part.first) & (candidates.taken < part.last)] - part.first,
+                taken[(taken >= part.first) & (taken < part.last)] - part.first,
                 self._size,
-                float(self.query.first_floor),
-                not is_repeated,
+                floor,
+                self._floor,
+                brief,
             )
             for part in self.source.parts
         ]
         only = range(len(arguments))
         self._add_parts(self.source.run_on_each_part(part_top, arguments, what="the features with the best scores", only=only))
+        self._floor = floor
+        self._unscored_bound = unscored_bound(floor, self._length) if floor > 0.0 else -1.0
 
     def _add_parts(self, parts: Sequence[PartTop]) -> None:
         self.known, self._scores, mean, norm = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3, 4))
@@ -295,7 +328,7 @@ class ClusterTop:
             np.concatenate([part.excluded for part in parts]),
             np.concatenate([part.excluded_scores for part in parts]),
         )
-        self._unscored_bound = max(part.unscored_bound for part in parts)
+        self._omitted_bound = max(part.omitted_bound for part in parts)
         self.n_scored += sum(part.n_scored for part in parts)
         table: Any = self.query.view.moments.norm
         table._table.cache(self.known, mean, norm)
@@ -316,7 +349,7 @@ class ClusterSharedTop:
 
     def best(self, queries: Sequence[TopQuery]) -> list[ClusterTop]:
         """Return the best features of each query, from one pass, and fetch the columns of the very best of all queries."""
-        residuals = self.source.share(np.hstack([query.residual for query in queries]))
+        residuals = self.source.as_argument(np.hstack([query.residual for query in queries]))
         widths = [query.residual.shape[1] for query in queries]
         views: list[Recipe] = [self.source.view_recipe(query.view) for query in queries]
         sizes = [query.size for query in queries]
@@ -342,29 +375,62 @@ class _Lists(NamedTuple):
     lists: list[np.ndarray]
 
 
+class _LastTop(NamedTuple):
+    """Scores of the last query of a part. A request for a lower floor continues with them."""
+
+    view: FeatureView
+    residual: np.ndarray
+    taken: np.ndarray
+    top: LayeredTop
+
+
 def part_top(
-    source: PartSource, view: FeatureView, residual: np.ndarray, taken: np.ndarray, size: int, first_floor: float, brief: bool
+    source: PartSource,
+    view: FeatureView,
+    residual: np.ndarray,
+    taken: np.ndarray,
+    size: int,
+    floor: float,
+    previous: float,
+    brief: bool,
 ) -> PartTop:
-    """Return the best features of a part, on a worker. A ``brief`` result omits many features tied with the last."""
-    candidates = CandidateMask(view.moments, taken)
-    top = LayeredTop(TopQuery(view, residual, candidates, size, first_floor=first_floor))
-    low = top.kth(np.inf, size)
-    features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
-    unscored_bound = low if len(features) < candidates.count else -1.0
+    """Return the best features of a part whose score bound is at least ``floor``, on a worker.
+
+    Only those below the ``previous`` floor count as scored. A ``brief`` result omits many features tied with the last.
+    """
+    last: _LastTop | None = vars(source).pop("_last_top", None)  # no other thread may continue with it
+    if last is not None and last.view is view and last.residual is residual and np.array_equal(last.taken, taken):
+        top = last.top
+    else:
+        top = LayeredTop(TopQuery(view, residual, CandidateMask(view.moments, taken), size))
+    top.score_down_to(floor)
+    (features, scores), omits = top.best_scored(size)
+    omitted_bound = float(scores.min()) if omits else -1.0
     if brief and len(features) > _MAX_TIED_FACTOR * size:
-        keep = scores > low
-        features, scores, unscored_bound = features[keep], scores[keep], low
-    return _part_result(view, features, scores, unscored_bound, top.excluded(), top.n_scored)
+        omitted_bound = float(scores.min())
+        keep = scores > omitted_bound
+        features, scores = features[keep], scores[keep]
+    result = _part_result(view, features, scores, omitted_bound, top.excluded(), _layer_size(view, floor, previous))
+    vars(source)["_last_top"] = _LastTop(view, residual, taken, top)
+    return result
+
+
+def _layer_size(view: FeatureView, floor: float, below: float) -> int:
+    """Return the number of features that are scored for a layer: all of them in one pass, else those that vary."""
+    if floor == 0.0 and below == np.inf:
+        return view.n_features
+    values = view.score_bounds.values
+    return int(np.count_nonzero((values >= max(floor, np.finfo(float).tiny)) & (values < below)))
 
 
 def _part_result(
-    view: FeatureView, features: np.ndarray, scores: np.ndarray, unscored_bound: float, excluded: Scored, n_scored: int
+    view: FeatureView, features: np.ndarray, scores: np.ndarray, omitted_bound: float, excluded: Scored, n_scored: int
 ) -> PartTop:
     order = np.argsort(features)
     features, scores = features[order], scores[order]
     first = view.source.first_feature
     moments = view.moments.mean[features], view.moments.norm[features]
-    return PartTop(features + first, scores, unscored_bound, *moments, excluded[0] + first, excluded[1], n_scored)
+    return PartTop(features + first, scores, omitted_bound, *moments, excluded[0] + first, excluded[1], n_scored)
 
 
 def _shared_top(source: PartSource, views: list[FeatureView]) -> SharedTop:
@@ -388,7 +454,7 @@ def _part_tops(
     for query, top in zip(queries, search.best(queries), strict=True):
         low = top.kth(np.inf, query.size)
         features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
-        unscored_bound = low if len(features) < query.candidates.count else -1.0
+        omitted_bound = low if len(features) < query.candidates.count else -1.0
         n_scored = top.n_scored
-        found.append(_part_result(query.view, features, scores, unscored_bound, top.excluded(), n_scored))
+        found.append(_part_result(query.view, features, scores, omitted_bound, top.excluded(), n_scored))
     return found, search.n_multiplied

@@ -143,9 +143,10 @@ class PearsonCorrelation:
             values = values * self.sample_weight[second.indices]
         symmetric = others is features and self._commutes
         result = np.zeros((len(features), len(others)))
+        heads = np.zeros(self.source.shape[0], dtype=np.int32 if len(values) < 2**31 - 1 else np.int64)
         csc_cross(
             columns.indptr, columns.indices, np.asarray(columns.data, dtype=np.float64),
-            second.indptr, second.indices, values, np.zeros(self.source.shape[0] + 1, dtype=np.int64), symmetric, result,
+            second.indptr, second.indices, values, heads, symmetric, result,
         )  # fmt: skip
         return result
 

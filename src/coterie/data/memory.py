@@ -46,6 +46,8 @@ _MASK_BITS = 16
 _MANY_COLUMNS, _BLOCK_FEATURES, _BLOCK_VALUES, _SINGLE_PRECISION = 128, 1024, 1 << 22, 100_000
 # Maximum number of columns per call that are kept as contiguous copies, and size of all such copies.
 _MAX_GATHERED_COLUMNS, _GATHERED_BYTES = 64, 1 << 25
+# Features per block when counting those with enough entries.
+_COUNTED_FEATURES = 1 << 16
 _NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
@@ -399,15 +401,10 @@ class SparseSource(_InMemory):
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
-        # Columns in order of the nonzeros they require, so that a feature can stop at the first that requires too many.
-        order = np.argsort(query.fewest, kind="stable")
-        rows = sparse.csc_array(query.columns)[:, order].tocsr()
-        limits, means = query.limits[order], query.means[order]
+        order, rows, limits, means, shares = query.by_sample
         exemplar = query.exemplar
         if exemplar is None:  # any scores will do, because the interval is unbounded
             exemplar = Exemplar(moments.norm, 0.0, 1.0)
-        shares = np.empty(self.shape[0] if query.tail_bound else 0, dtype=np.float32)  # small, for millions of samples
-        kernels.largest_shares(rows.indptr, rows.indices, rows.data, means, limits, shares)
         counts: list[int] = []
         mean, norm, scores = read_only(moments.mean), read_only(moments.norm), read_only(exemplar.scores)
 
@@ -425,8 +422,14 @@ class SparseSource(_InMemory):
         feature, position, product = _collect(task, self._indptr, n_threads, self._run_chunks)
         position = order[position]
         sort = np.lexsort((position, feature))
-        n_read = int(np.count_nonzero(np.diff(self._indptr) >= query.fewest.min()))
+        n_read = self._count_with_entries(int(query.fewest.min()))
         return StrongPairs(feature[sort], position[sort], product[sort], sum(counts), n_read)
+
+    def _count_with_entries(self, fewest: int) -> int:
+        """Return the number of features with at least ``fewest`` entries; in blocks, because there can be many features."""
+        starts = range(0, self._n_features, _COUNTED_FEATURES)
+        blocks = (self._indptr[start : start + _COUNTED_FEATURES + 1] for start in starts)
+        return sum(int(np.count_nonzero(np.diff(block) >= fewest)) for block in blocks)
 
     def _is_nonnegative(self) -> bool:
         return self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import one_blas_thread, run_chunks
+from coterie.kernels.columns import largest_shares
 
 if TYPE_CHECKING:
     from coterie.data.top import Top, TopQuery
@@ -135,6 +136,34 @@ class StrongQuery:
     lowest: np.ndarray
     highest: np.ndarray
     tail_bound: bool
+
+    @cached_property
+    def by_sample(self) -> ColumnsBySample:
+        """Columns of a sparse query, stored by sample. Does not depend on the exemplar."""
+        # In order of the nonzeros they require, so that a feature can stop at the first column that requires too many.
+        order = np.argsort(self.fewest, kind="stable")
+        rows = sparse.csc_array(self.columns)[:, order].tocsr()
+        limits, means = self.limits[order], self.means[order]
+        shares = np.empty(rows.shape[0] if self.tail_bound else 0, dtype=np.float32)  # small, for millions of samples
+        largest_shares(rows.indptr, rows.indices, rows.data, means, limits, shares)
+        return ColumnsBySample(order, rows, limits, means, shares)
+
+    def with_exemplar(self, exemplar: Exemplar | None) -> StrongQuery:
+        """Return the query with another exemplar. The columns by sample are shared."""
+        result = replace(self, exemplar=exemplar)
+        if not isinstance(self.columns, np.ndarray):
+            result.__dict__["by_sample"] = self.by_sample
+        return result
+
+
+class ColumnsBySample(NamedTuple):
+    """Columns of a query in another order, as rows, with their limits and means, and the largest share of each sample."""
+
+    order: np.ndarray
+    rows: sparse.csr_array
+    limits: np.ndarray
+    means: np.ndarray
+    shares: np.ndarray
 
 
 class StrongPairs(NamedTuple):

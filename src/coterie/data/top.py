@@ -148,6 +148,20 @@ class Top(Protocol):
         ...
 
 
+def next_floor(floor: float, first_floor: float, lowest: float, highest: float) -> float:
+    """Return the floor of the layer after ``floor`` (inf: of the first layer); 0 if no feature would remain below it.
+
+    ``lowest`` and ``highest`` are the smallest positive and the largest score bound of all features.
+    """
+    lower = _LAYER_RATIO * floor if floor < np.inf else min(first_floor, _LAYER_RATIO * highest)
+    return lower if lower > lowest else 0.0
+
+
+def unscored_bound(floor: float, length: float) -> float:
+    """Return an upper bound on the scores of the features below a floor, for a residual of norm ``length``."""
+    return floor * length * (1.0 + 1e-9)
+
+
 class LayeredTop:
     """Scores of features in memory, computed layer by layer; implements :class:`Top`."""
 
@@ -155,7 +169,6 @@ class LayeredTop:
         self.view, self.residual, self.candidates = query.view, query.residual, query.candidates
         self.n_scored = 0
         self._first_floor = query.first_floor
-        self._length = self.view.norm_of(self.residual)
         self._floor = np.inf  # score bound down to which features have been scored
         self._excluded_scores: list[Scored] = []
         self._features: np.ndarray | None = NO_FEATURES  # None for all
@@ -184,10 +197,33 @@ class LayeredTop:
         varying = self.view.moments.norm[features] > 0.0
         return features[varying], scores[varying]
 
+    def score_down_to(self, floor: float) -> None:
+        """Score all features whose score bound is at least ``floor``."""
+        if not self._started:
+            self._started = True
+            self._features, self._scores = self._layer(floor, np.inf)
+        elif floor < self._floor:
+            self._append(*self._layer(floor, self._floor))
+
+    def best_scored(self, size: int) -> tuple[Scored, bool]:
+        """Return the best ``size`` of the scored candidates and those tied with the last, and whether there are others."""
+        low = float(kth_largest(self._scores, np.inf, size))
+        found = self.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
+        return found, len(found[0]) < int(np.count_nonzero(self._scores >= 0.0))
+
+    @property
+    def floor(self) -> float:
+        """Score bound down to which the features have been scored."""
+        return self._floor
+
+    @cached_property
+    def _length(self) -> float:
+        return self.view.norm_of(self.residual)
+
     @property
     def _unscored_bound(self) -> float:
         """Upper bound on the scores of the features below the floor."""
-        return self._floor * self._length * (1.0 + 1e-9)
+        return unscored_bound(self._floor, self._length)
 
     def _start(self) -> None:
         if not self._started:
@@ -199,16 +235,17 @@ class LayeredTop:
         return self._layer(self._next_floor(np.inf), np.inf)
 
     def _extend(self) -> None:
-        features, scores = self._layer(self._next_floor(self._floor), self._floor)
+        self._append(*self._layer(self._next_floor(self._floor), self._floor))
+
+    def _append(self, features: np.ndarray | None, scores: np.ndarray) -> None:
+        """Append a further layer."""
         assert self._features is not None  # the first layer did not contain all features
         assert features is not None
         self._features, self._scores = np.concatenate([self._features, features]), np.concatenate([self._scores, scores])
 
     def _next_floor(self, floor: float) -> float:
-        """Return the next lower floor; 0 if no feature that varies would remain below it."""
         score_bounds = self.view.score_bounds
-        lower = _LAYER_RATIO * floor if floor < np.inf else min(self._first_floor, _LAYER_RATIO * score_bounds.highest)
-        return lower if lower > score_bounds.lowest else 0.0
+        return next_floor(floor, self._first_floor, score_bounds.lowest, score_bounds.highest)
 
     def _layer(self, low: float, below: float) -> tuple[np.ndarray | None, np.ndarray]:
         """Score the features whose score bound is in [low, below) and positive; constant features have bound 0.

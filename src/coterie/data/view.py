@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -139,9 +141,10 @@ class FeatureView:
         )
 
     @cached_property
-    def highest_score_bound(self) -> float:
-        """Largest score bound of all features."""
-        return max(self.map_blocks(_highest_score_bound))
+    def score_bound_range(self) -> tuple[float, float]:
+        """Smallest positive and largest score bound of all features, wherever they are."""
+        lowest, highest = zip(*self.map_blocks(_score_bound_range), strict=True)
+        return min(lowest), max(highest)
 
     def map_blocks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return ``function(block, *arguments)`` for the blocks of this view; see :class:`FeatureSource`."""
@@ -197,15 +200,29 @@ class FeatureView:
         return scores
 
     def norm_of(self, residual: np.ndarray) -> float:
-        r"""Return the norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, dual to the weighted norm of features."""
+        r"""Return the norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, dual to the weighted norm of features.
+
+        Several steps of a round request the norm of the same residual, so the last one is kept.
+        """
+        last = self.__dict__.get("_last_norm")
+        if last is not None and last[0]() is residual:
+            return float(last[1])
+        starts = range(0, max(len(residual), 1), _CHUNK_VALUES)  # chunks, because there can be many samples
+        norm = math.sqrt(sum(self._squares(residual, slice(start, start + _CHUNK_VALUES)) for start in starts))
+        self.__dict__["_last_norm"] = weakref.ref(residual), norm
+        return norm
+
+    def _squares(self, residual: np.ndarray, samples: slice) -> float:
+        """Return the sum of the squared residuals of some samples, each divided by its weight."""
         if self.sample_weight is None:
-            return float(np.sqrt((residual**2).sum()))
-        used = self.sample_weight > 0
-        return float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))
+            return float((residual[samples] ** 2).sum())
+        weight = self.sample_weight[samples]
+        used = weight > 0
+        return float(((residual[samples][used] ** 2).T / weight[used]).sum())
 
 
-def _highest_score_bound(view: FeatureView) -> float:
-    return view.score_bounds.highest
+def _score_bound_range(view: FeatureView) -> tuple[float, float]:
+    return view.score_bounds.lowest, view.score_bounds.highest
 
 
 # A sum in units of 2**-44.

@@ -244,7 +244,7 @@ def _typical_variance(view: FeatureView) -> float:
     """Return a mean of the variances of the features of a view (about zero if it is not centred)."""
     if view.centred and view.scale is not None:
         return 1.0  # exactly, without rounding errors
-    highest = view.highest_score_bound
+    highest = view.score_bound_range[1]
     squares, total = totals(view.map_blocks(_shares, highest))
     return squares / total * highest**2 / view.moments.total_weight
 

@@ -16,6 +16,9 @@ from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM
 
+# Range of integer labels up to which they are counted instead of sorted.
+_MAX_LABEL_RANGE = 1 << 16
+
 
 def read_target(y: Any, n_samples: int, reader: BaseEstimator, hint: str = "") -> np.ndarray:
     """Return labels or numbers as a checked 1D array. ``hint`` is appended to the message if y is None."""
@@ -112,6 +115,17 @@ def _warn_about_lone_classes(classes: np.ndarray, counts: np.ndarray) -> None:
         )
 
 
+def _unique(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted distinct labels and the position of each label, as numpy.unique does; integers without sorting."""
+    if y.dtype.kind != "i" or not len(y) or int(y.max()) - int(y.min()) >= _MAX_LABEL_RANGE:
+        classes, codes = np.unique(y, return_inverse=True)
+        return classes, codes
+    lowest = int(y.min())
+    codes = y.astype(np.intp) - lowest
+    is_label = np.bincount(codes) > 0
+    return (np.flatnonzero(is_label) + lowest).astype(y.dtype), (np.cumsum(is_label) - 1)[codes]
+
+
 def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, at least two, and the class code of each sample."""
     if y.dtype.kind == "S":  # scikit-learn 1.6 only warns, later versions refuse them.
@@ -119,7 +133,7 @@ def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
         check_classification_targets(y)
     try:
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = _unique(y)
     except TypeError:  # labels that cannot be compared are sorted by type and text
         known = sorted(set(y.tolist()), key=lambda label: (type(label).__name__, str(label)))
         classes = np.empty(len(known), dtype=object)

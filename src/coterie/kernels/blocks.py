@@ -32,6 +32,33 @@ def number_by_first(labels, first):
 
 
 @kernel()
+def sums_by_label(labels, values, sums):
+    """Add each value to the sum of its label, in the order of the values. Values of negative labels are skipped."""
+    for i in range(labels.shape[0]):
+        if labels[i] >= 0:
+            sums[labels[i]] += values[i]
+
+
+@kernel()
+def values_by_label(labels, values, out):
+    """Write ``values[labels[i]]`` to ``out[i]``, without a copy of the labels as 64-bit indices. -1 is the last row."""
+    for i in range(labels.shape[0]):
+        label = labels[i] if labels[i] >= 0 else values.shape[0] - 1
+        for c in range(values.shape[1]):
+            out[i, c] = values[label, c]
+
+
+@kernel()
+def shares_by_label(labels, values, weight, sums, out):
+    """Write ``values[labels[i]]`` times the share of a sample's weight in the sum of its label to ``out[i]``."""
+    for i in range(labels.shape[0]):
+        label = labels[i] if labels[i] >= 0 else values.shape[0] - 1
+        share = weight[i] / sums[label]
+        for c in range(values.shape[1]):
+            out[i, c] = values[label, c] * share
+
+
+@kernel()
 def csr_with_columns(
     indptr, indices, values, parent, n_columns, fresh_indptr, fresh_indices, fresh_values, row_of, out_indptr
 ):

@@ -102,35 +102,31 @@ def min_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, norm
 
 
 @kernel()
-def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values, starts, symmetric, out):
-    """Add the products of all columns of one sparse matrix with those of another to ``out``. ``starts`` contains zeros.
+def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values, heads, symmetric, out):
+    """Add the products of all columns of one sparse matrix with those of another to ``out``. ``heads`` contains zeros.
 
-    The other matrix is converted to rows first, so that only common samples of two columns cost time. The sum of a pair is in
-    the order of the samples of the first column, independent of other columns. If both matrices have the same columns
-    (``symmetric``), each pair is computed once. In this case ``out`` must be zero, and the samples of all columns sorted.
+    The entries of each sample of the other matrix are linked in the order of their columns, so that only common samples of two
+    columns cost time. The array ``heads`` has one entry per sample, of which only those of these samples are read. The sum of
+    a pair is in the order of the samples of the first column, independent of other columns. If both matrices have the same
+    columns (``symmetric``), each pair is computed once. In this case ``out`` must be zero, and the samples of all columns
+    sorted.
     """
-    n_samples = starts.shape[0] - 1
     n_others = other_indptr.shape[0] - 1
-    for p in range(other_indptr[0], other_indptr[n_others]):
-        starts[other_indices[p] + 1] += 1
-    for i in range(n_samples):
-        starts[i + 1] += starts[i]
-    total = starts[n_samples]
-    owner = np.empty(total, np.int64)
-    share = np.empty(total)
-    for b in range(n_others):  # Filling a row advances its start to its end, which is the start of the next row.
+    begin = other_indptr[0]
+    owner = np.empty(other_indptr[n_others] - begin, np.int32)
+    following = np.empty(owner.shape[0], heads.dtype)  # the next entry of the same sample, counted from 1; 0 for none
+    for b in range(n_others - 1, -1, -1):
         for p in range(other_indptr[b], other_indptr[b + 1]):
-            position = starts[other_indices[p]]
-            owner[position] = b
-            share[position] = other_values[p]
-            starts[other_indices[p]] += 1
+            i = other_indices[p]
+            following[p - begin] = heads[i]
+            heads[i] = p - begin + 1
+            owner[p - begin] = b
     for a in range(indptr.shape[0] - 1):
         for p in range(indptr[a], indptr[a + 1]):
-            i = indices[p]
-            for q in range(starts[i - 1] if i > 0 else 0, starts[i]):
-                if symmetric and owner[q] > a:
-                    break
-                out[a, owner[q]] += values[p] * share[q]
+            q = heads[indices[p]] - 1
+            while q >= 0 and not (symmetric and owner[q] > a):
+                out[a, owner[q]] += values[p] * other_values[begin + q]
+                q = following[q] - 1
     if symmetric:
         for a in range(indptr.shape[0] - 1):
             for b in range(a):

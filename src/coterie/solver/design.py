@@ -18,11 +18,13 @@ from coterie._numba import run_evenly
 from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
-from coterie.kernels.blocks import number_by_first
+from coterie.kernels.blocks import number_by_first, shares_by_label, sums_by_label, values_by_label
 from coterie.kernels.newton import DesignArrays
 
 # Merging ends if more than this share of the samples would remain. From then on every sample has its own row.
 _MAX_MERGED_SHARE = 0.75
+# Number of samples from which row numbers need 64 bits. There are temporarily up to twice as many numbers as samples.
+_MAX_INT32_SAMPLES = 2**30
 # Arrays that a design does not use, of the types of those that another does.
 _NO_COLUMNS, _NO_VALUES, _NO_INDICES = np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int32)
 
@@ -41,16 +43,19 @@ class Rows:
 
     Attributes
     ----------
-    owner : ndarray of int of shape (n_samples,)
-        Row of each sample, -1 for none.
+    owner : ndarray of int32 of shape (n_samples,)
+        Row of each sample, -1 for none. Of type int64 for 2**30 samples or more.
     first : ndarray of int of shape (n_rows,)
         First sample of each row.
     """
 
     def __init__(self, kinds: np.ndarray, *, merge: bool = True) -> None:
-        self._kept = np.flatnonzero(kinds >= 0)
+        # Arrays with one entry per sample are small: there can be many samples.
+        kept = np.flatnonzero(kinds >= 0)
+        self._n_kept = len(kept)
+        self._kept = None if len(kept) == len(kinds) else kept  # None for all samples.
         self._merging = merge
-        self.owner = np.array(kinds, dtype=np.int64)
+        self.owner = np.array(kinds, dtype=np.int32 if len(kinds) < _MAX_INT32_SAMPLES else np.int64)
         if merge:
             self._number(int(kinds.max(initial=-1)) + 1)
         else:
@@ -69,7 +74,7 @@ class Rows:
         if not self._merging:
             return None
         n_before, before = len(self.first), self.owner.copy()
-        n_names, max_rows = n_before, _MAX_MERGED_SHARE * len(self._kept)
+        n_names, max_rows = n_before, _MAX_MERGED_SHARE * self._n_kept
         for samples, values in self._entries(columns):
             order = np.lexsort((values, self.owner[samples]))
             owner, value = self.owner[samples][order], values[order]
@@ -79,25 +84,48 @@ class Rows:
             n_names += n_fresh
             if n_fresh > max_rows:  # This column alone distinguishes too many samples.
                 break
+            if n_names > len(self.owner):  # Otherwise the numbers of many columns could overflow.
+                self._number(n_names)
+                n_names = len(self.first)
         self._number(n_names)
         if len(self.first) > max_rows:
             self._merging = False
             self._separate()
         return None if len(self.first) == n_before else before[self.first]
 
+    def of_first(self, samples: np.ndarray) -> np.ndarray:
+        """Return the row of each of some samples that is the first sample of its row, -1 for the others."""
+        row = self.owner[samples]
+        row[self.first[row] != samples] = -1
+        return row
+
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of the samples' values per row."""
         if self.is_all:
             return values
-        if len(self._kept) == len(self.owner):  # Avoids copies, because there can be many samples.
-            return np.bincount(self.owner, weights=values, minlength=len(self.first))
-        return np.bincount(self.owner[self._kept], weights=values[self._kept], minlength=len(self.first))
+        result = np.zeros(len(self.first))
+        sums_by_label(self.owner, np.asarray(values, dtype=np.float64), result)
+        return result
+
+    def expand(self, values: np.ndarray) -> np.ndarray:
+        """Return ``values[owner]``: the values of the samples' rows. A sample without a row gets those of the last row."""
+        result = np.empty((len(self.owner), *values.shape[1:]))
+        by_row = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+        values_by_label(self.owner, by_row, result.reshape(len(result), -1))
+        return result
+
+    def divide(self, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the values of the rows, of shape (n_rows, k), divided among their samples in proportion to the weights."""
+        result = np.empty((len(self.owner), values.shape[1]))
+        shares_by_label(self.owner, np.ascontiguousarray(values), weight, self.sums(weight), result)
+        return result
 
     def _entries(self, columns: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the samples and values of each column. Samples that are not listed have the value zero."""
         for k in range(columns.shape[1]):
             if isinstance(columns, np.ndarray):
-                samples, values = self._kept, columns[self._kept, k]
+                samples = np.arange(len(self.owner)) if self._kept is None else self._kept
+                values = columns[samples, k]
             else:
                 entries = slice(columns.indptr[k], columns.indptr[k + 1])
                 samples, values = columns.indices[entries], columns.data[entries]
@@ -113,8 +141,8 @@ class Rows:
 
     def _separate(self) -> None:
         """Give each sample its own row."""
-        self.first = self._kept
-        self.owner[self._kept] = np.arange(len(self._kept))
+        self.first = np.arange(len(self.owner)) if self._kept is None else self._kept
+        self.owner[self.first] = np.arange(len(self.first))
 
 
 class CachedProducts:
@@ -301,12 +329,12 @@ class SparseDesign:
         if parent is None:
             # The old rows of an empty design have no entries, so any of them serves as parent.
             parent = np.arange(len(samples)) if self.n_features else np.zeros(len(samples), dtype=np.int64)
-        row_of = np.full(fresh.shape[0], -1, dtype=np.int64)
-        row_of[samples] = np.arange(len(samples))
+        # The row of each fresh entry. An array with the row of each sample would be large.
+        row_of = fresh.indices if rows is None else rows.of_first(fresh.indices)
         indptr = np.zeros(len(samples) + 1, dtype=np.int64)
         indices, values = kernels.csr_with_columns(
             old.indptr, old.indices, old.data, parent, self.n_features,
-            fresh.indptr, fresh.indices, fresh.data, row_of, indptr,
+            fresh.indptr, np.arange(fresh.nnz), fresh.data, row_of, indptr,
         )  # fmt: skip
         self._rows = sparse.csr_array((values, indices, indptr), shape=(len(samples), self.n_features + len(features)))
         self._cached = None

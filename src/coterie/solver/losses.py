@@ -102,9 +102,7 @@ class SquaredHinge(Loss):
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
         """Return the residual of all samples: dual variables are divided in proportion to the weights."""
-        result = np.asarray(residual[rows.owner])
-        result *= _shares(self.weight, rows)[:, None]  # In place, because there can be many samples.
-        return result
+        return rows.divide(residual, self.weight)
 
     def plain(self) -> list[Loss]:
         """Return the usual squared hinge loss of the same samples."""
@@ -448,5 +446,5 @@ def loss_of(loss: str | LossLike, kind: str) -> LossLike:
 
 def _shares(weight: np.ndarray, rows: Rows) -> np.ndarray:
     """Return each sample's share of the weight of its row, 0 for samples without a row."""
-    sums = rows.sums(weight)[rows.owner]
+    sums = rows.expand(rows.sums(weight))
     return np.divide(weight, sums, out=sums)
