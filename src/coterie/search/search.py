@@ -24,6 +24,7 @@ from coterie.inputs.types import ClassWeightLike, FoldsLike, RandomStateLike
 from coterie.progress import RoundProgress
 from coterie.search.loop import CuttingPlane, Round, StoppingRule
 from coterie.search.oracle import Oracle, OracleOptions, Representative
+from coterie.search.speculation import run_loop
 from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
 from coterie.solver.adjusted import AdjustedLoss
@@ -209,4 +210,4 @@ def run_with_progress(loop: CuttingPlane, title: str, verbose: int, on_round: Ca
     loop.on_round = after
     total = None if loop.rule.n_features is None else loop.rule.n_features + len(loop.fixed)
     with one_blas_thread(), RoundProgress(total, verbose, title) as bar:
-        loop.run()
+        run_loop(loop)
