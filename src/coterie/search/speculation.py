@@ -39,7 +39,10 @@ _MIN_VALUES, _MIN_ROUNDS = 1 << 20, 3
 # Smallest number of candidates of a working set, and how many times as many features there must be.
 _MIN_CANDIDATES, _MIN_SHARE = 256, 8
 # Number of rounds to try first, and the maximum number of vectors of a verification.
-_FIRST_ROUNDS, _MAX_VECTORS = 8, 64
+_FIRST_ROUNDS, _MAX_VECTORS = 32, 64
+# Rounds are made on a working set while the scores that a walk visits exceed those of the other features by this factor. In
+# data with a lower ratio, one or two rounds are verified, which saves no time. A failure raises the limit.
+_MIN_RATIO, _RAISE = 3.0, 1.5
 # Range of positive sample weights, and of their ratio, in which single precision neither over- nor underflows.
 _WEIGHTS, _MAX_WEIGHT_RATIO = (1e-12, 1e12), 1e6
 _ROUNDING = 1.0 + 1e-9
@@ -200,6 +203,11 @@ class ObservedTop(LayeredTop):
         self.floor = min(self.floor, low)
         return super().between(low, below)
 
+    def outside(self, size: int) -> float:
+        """Return the score that all but the best ``size`` features do not exceed."""
+        known = float(kth_largest(self._scores, np.inf, size)) if len(self._scores) > size else 0.0
+        return max(known, 0.0 if self._floor == 0.0 else self._unscored_bound)
+
 
 class RelativeScores:
     """Upper bounds on the scores of all features for several residuals, from one pass in single precision.
@@ -264,6 +272,7 @@ class Speculation:
         self.view = loop.oracle.view
         self.n_verified = self.n_discarded = self.n_verifications = 0
         self._n_rounds = _FIRST_ROUNDS
+        self._min_ratio = _MIN_RATIO
         self._max_rounds = max(2, _MAX_VECTORS // loop.master.loss.n_outputs - 1)
         self._size_factor = 1
 
@@ -272,40 +281,33 @@ class Speculation:
         loop = self.loop
         loop.begin()
         upper: np.ndarray | None = None
-        working: WorkingSet | None = None
         while not loop.finished:
-            working = self._full_round(working) if upper is None else self._bounded_round(upper)
-            upper = None
-            if self._n_rounds and not loop.finished:
-                upper = self._speculate(working)
+            working = self._full_round() if upper is None else self._bounded_round(upper)
+            upper = None if working is None or loop.finished else self._speculate(working)
 
-    def _full_round(self, previous: WorkingSet | None) -> WorkingSet:
-        """Make a round of the plain loop and return the working set of the next.
-
-        Test whether the previous working set would have sufficed, if speculation was given up.
-        """
+    def _full_round(self) -> WorkingSet | None:
+        """Make a round of the plain loop. Return the working set of the next rounds if it is likely to suffice."""
         top = ObservedTop(self.loop.queries()[0])
         self._step(top)
-        upper = top.upper_bounds()
-        if not self._n_rounds and previous is not None and _is_verified(upper.copy(), previous, top.floor):
-            self._n_rounds = 1
-        return self._working_set(upper, top)
+        return self._working_set(top) if top.floor > self._min_ratio * top.outside(self._size) else None
 
-    def _bounded_round(self, upper: np.ndarray) -> WorkingSet:
-        """Make a round with known bounds on all scores, and return the working set of the next."""
+    def _bounded_round(self, upper: np.ndarray) -> WorkingSet | None:
+        """Make a round with known bounds on all scores. Return the working set of the next rounds as above."""
         query = self.loop.queries()[0]
         working = WorkingSet(self.view, query.candidates, upper, self._size, self.view.norm_of(query.residual))
         top = WorkingTop(query, working, is_bounded=True)
         self._step(top)
-        return self._working_set(top.upper_bounds(), top) if top.is_extended else working
+        if top.is_extended:  # features outside the working set may have been encountered
+            working = self._working_set(top)
+        return working if top.floor > self._min_ratio * working.outside else None
 
     @property
     def _size(self) -> int:
         return self._size_factor * _working_size(self.loop)
 
-    def _working_set(self, upper: np.ndarray, top: LayeredTop) -> WorkingSet:
+    def _working_set(self, top: LayeredTop) -> WorkingSet:
         candidates = self.loop.queries()[0].candidates
-        return WorkingSet(self.view, candidates, upper, self._size, self.view.norm_of(top.residual))
+        return WorkingSet(self.view, candidates, top.upper_bounds(), self._size, self.view.norm_of(top.residual))
 
     def _step(self, top: LayeredTop) -> None:
         self.loop.step([LazyScores(self.view, top.residual, known=top)], bounded=True)
@@ -329,7 +331,7 @@ class Speculation:
                     break
                 tops.append(top)
                 states.append(loop.save())
-                if top.floor * working.length <= working.outside * self.view.norm_of(top.residual):
+                if top.floor * working.length <= self._min_ratio * working.outside * self.view.norm_of(top.residual):
                     break  # this round is not likely to be verified
         finally:
             loop.publishes = True
@@ -351,7 +353,10 @@ class Speculation:
         self.n_verifications += 1
         self.n_verified += n_good
         self.n_discarded += len(tops) - n_good
-        self._n_rounds = 2 * self._n_rounds if n_good == len(tops) else n_good
+        if n_good < len(tops):
+            self._n_rounds, self._min_ratio = 2 * max(n_good, 1), self._min_ratio * (_RAISE if n_good < 2 else 1.0)
+        else:
+            self._n_rounds *= 2
         self._publish(states[: n_good + 1], is_current=n_good == len(tops))
         return None if loop.finished else scores.upper(n_good)
 
