@@ -258,7 +258,7 @@ def test_callbacks_see_verified_rounds_only_and_can_stop(monkeypatch):
         model = regressor().fit(X, y)
     assert_same(seen, plain.history_[:7])
     assert_same(model.history_, plain.history_[:7])
-    stopped = GroupDiscoveryRegressor(7, n_features_per_round=1, n_jobs=1).fit(X, y)
+    stopped, _ = fit(monkeypatch, lambda: GroupDiscoveryRegressor(7, n_features_per_round=1, n_jobs=1), X, y)
     assert_same(model.support_coef_, stopped.support_coef_)
     assert_same(model.scores_, stopped.scores_)
 
@@ -282,7 +282,12 @@ def test_an_error_in_a_discarded_round_is_not_raised(monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [{"reuse_features": True}, {"representative": "medoid"}, {"cv": 3}, {"n_features_to_select": 2, "n_features_per_round": 1}],
+    [
+        {"reuse_features": True},
+        {"representative": "medoid"},
+        {"cv": 3},
+        {"n_features_to_select": 2, "n_features_per_round": 1},
+    ],
 )
 def test_rounds_that_depend_on_more_than_scores_are_not_speculative(monkeypatch, options):
     X, y = wide_data()

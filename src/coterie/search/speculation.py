@@ -80,7 +80,7 @@ def _working_size(loop: CuttingPlane) -> int:
     return max(_MIN_CANDIDATES, loop.queries()[0].size)
 
 
-class _TooFew(Exception):
+class _TooFewError(Exception):
     """A walk needs more features than the working set contains."""
 
 
@@ -118,7 +118,8 @@ class WorkingSet:
         self.length = length
         source: Any = view.source
         copies = source.gathered(self.features)
-        self._view, self._chosen = view, self.features
+        self._view = view
+        self._chosen: np.ndarray | None = self.features
         if copies is not None:
             moments = view.moments
             own = Moments(moments.mean[self.features], moments.norm[self.features], moments.total_weight)
@@ -141,7 +142,7 @@ class WorkingTop(KnownTop):
         The features to score.
     is_bounded : bool
         Whether the bound on the other features holds for the residual of the query. Then all features are scored if the
-        working set does not suffice. Otherwise, :class:`_TooFew` is raised if it is too small.
+        working set does not suffice. Otherwise, :class:`_TooFewError` is raised if it is too small.
 
     Attributes
     ----------
@@ -160,6 +161,7 @@ class WorkingTop(KnownTop):
         self._known_excluded: Scored = working.features[:0], np.empty(0)
 
     def kth(self, below: float, size: int) -> float:
+        """Return the ``size``-th highest score below ``below``, after all features are scored if necessary."""
         self._start()
         while True:
             low = float(kth_largest(self._scores, below, size))
@@ -171,6 +173,7 @@ class WorkingTop(KnownTop):
             self._extend()
 
     def between(self, low: float, below: float) -> Scored:
+        """Return all features with scores in [low, below)."""
         self.floor = min(self.floor, low)
         return super().between(low, below)
 
@@ -184,11 +187,12 @@ class WorkingTop(KnownTop):
 
     def _extend(self) -> None:
         if not self._is_bounded:
-            raise _TooFew
+            raise _TooFewError
         super()._extend()
         self.is_extended = True
 
     def excluded(self) -> Scored:
+        """Return the excluded features."""
         return self._known_excluded
 
 
@@ -200,6 +204,7 @@ class ObservedTop(LayeredTop):
         self.floor = np.inf
 
     def between(self, low: float, below: float) -> Scored:
+        """Return all features with scores in [low, below)."""
         self.floor = min(self.floor, low)
         return super().between(low, below)
 
@@ -316,17 +321,18 @@ class Speculation:
         """Make rounds on the working set, verify them, and return bounds on the scores for the next round, if known."""
         loop = self.loop
         loop.publishes = False
-        states, tops = [loop.save()], []
+        states = [loop.save()]
+        tops: list[WorkingTop] = []
         try:
             while len(tops) < min(self._n_rounds, self._max_rounds) and not loop.finished and not stop_requested():
                 top = WorkingTop(loop.queries()[0], working, is_bounded=False)
                 try:
                     self._step(top)
-                except _TooFew:
+                except _TooFewError:
                     self._size_factor *= 2
                     loop.restore(states[-1])
                     break
-                except Exception:  # noqa: BLE001  # raised again by the same round of the plain loop, if it is made
+                except Exception:  # raised again by the same round of the plain loop, if it is made
                     loop.restore(states[-1])
                     break
                 tops.append(top)
