@@ -27,6 +27,7 @@ from coterie.data.validity import BadValues, canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import pair_products, standardise, within_angle
 from coterie.kernels.moments import csc_many_moments, csc_moments, feature_major_moments, sample_major_moments
+from coterie.kernels.rounded import feature_major_rounded_norms, sample_major_rounded_norms
 from coterie.kernels.transposition import csc_take
 
 if TYPE_CHECKING:
@@ -191,6 +192,34 @@ class DenseSource(_InMemory):
         run = self._run_chunks if all_features else run_evenly
         run(partial(task, matrix, rows, middle, chosen, all_features, out), n_features, n_threads)
         return out
+
+    def rounded_norms(
+        self,
+        vectors: np.ndarray,
+        n_outputs: int,
+        *,
+        centre: np.ndarray,
+        factor: np.ndarray,
+        features: np.ndarray,
+        out: np.ndarray,
+        n_threads: int = 1,
+    ) -> None:
+        """Compute norms of products with many vectors in single precision; see :mod:`coterie.kernels.rounded`."""
+        task = feature_major_rounded_norms if self._feature_major else sample_major_rounded_norms
+        rows, chosen = read_only(vectors), read_only(np.ascontiguousarray(features, dtype=np.int64))
+        n_features = len(chosen) if self._feature_major else self.shape[1]
+        run = self._run_chunks if n_features == self.shape[1] else run_evenly
+        centre, factor = read_only(centre), read_only(factor)
+        run(partial(task, self._by_kernel, rows, n_outputs, centre, factor, chosen, out), n_features, n_threads)
+
+    def gathered(self, features: np.ndarray) -> DenseSource | None:
+        """Return a source over contiguous copies of some columns; None for feature-major arrays, which need no copy.
+
+        The products have the same bits, because there are at least two columns.
+        """
+        if self._feature_major or len(features) < 2:
+            return None
+        return DenseSource(np.ascontiguousarray(self._array[:, features]))
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
         if query.exemplar is None and len(query.limits) >= _MANY_COLUMNS:

@@ -24,6 +24,7 @@ twice as fast: only a few more features are examined again.
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Sequence
@@ -102,6 +103,12 @@ class CandidateMask:
             self._mask = self.moments.norm > 0.0
             self._mask[self.taken] = False
         return self._mask
+
+    def copy(self) -> CandidateMask:
+        """Return an independent copy."""
+        result = copy.copy(self)
+        result._mask = None  # changed in place; computed again if it is needed
+        return result
 
     @property
     def excluded(self) -> np.ndarray:
@@ -219,6 +226,16 @@ class LayeredTop:
     @cached_property
     def _length(self) -> float:
         return self.view.norm_of(self.residual)
+
+    def upper_bounds(self) -> np.ndarray:
+        """Return an upper bound on the score of each feature: its score if it is known, -1 for excluded features."""
+        bounds = self.view.score_bounds.values * (self._length * (1.0 + 1e-9))
+        if self._features is None:
+            bounds = self._scores.copy()
+        else:
+            bounds[self._features] = self._scores
+        bounds[self.candidates.taken] = -1.0
+        return bounds
 
     @property
     def _unscored_bound(self) -> float:

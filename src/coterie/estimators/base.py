@@ -269,7 +269,8 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         def on_round(_: Round) -> bool:
             return report.round_done(state) or (stoppable and stop_requested())
 
-        run_with_progress(loop, type(self).__name__, int(self.verbose), on_round)
+        # Callbacks compute the groups after each round, which counts in the history of the next one.
+        run_with_progress(loop, type(self).__name__, int(self.verbose), on_round, one_by_one=report.context is not None)
         with one_blas_thread():
             fitted = state()
         _warn_if_short(loop, n_features, settings.max_rounds)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -171,6 +171,8 @@ class CuttingPlane:
         Features encountered in each round, if they are recorded.
     warns : bool
         Whether to warn if the gap of a master problem exceeds ``tol``.
+    publishes : bool
+        Whether :meth:`step` publishes its round. If not, the caller does (:mod:`coterie.search.speculation`).
     """
 
     def __init__(
@@ -197,6 +199,7 @@ class CuttingPlane:
         self.stopped = False
         self.encountered: EncounteredFeatures | None = None
         self.warns = True
+        self.publishes = True
         self._reuse = oracle.reuse
         self._block_sets: set[frozenset[int]] = set()
         self._support_of_column = np.empty(0, dtype=np.int64)
@@ -217,13 +220,16 @@ class CuttingPlane:
         self._update_set_size()
         return self.oracle.queries(self.solution.residual, self._next_size)
 
-    def step(self, scores: Sequence[LazyScores] | None = None) -> None:
-        """Make one round. ``scores`` are the results of :meth:`queries`, if they are already known."""
+    def step(self, scores: Sequence[LazyScores] | None = None, *, bounded: bool = False) -> None:
+        """Make one round. ``scores`` are the results of :meth:`queries`, if they are already known.
+
+        With known scores, the upper bound is updated if the search depends on it or if ``bounded`` is true.
+        """
         self._number = number = self._number + 1
         self._update_set_size()
         block = self.oracle.find_block(self.solution.residual, self._next_size, scores)
         # Searches in lockstep that stop at a given size do not need bounds.
-        if scores is None or self.rule.n_features is None or self._reuse:
+        if bounded or scores is None or self.rule.n_features is None or self._reuse:
             self._update_upper_bound()
         if self._cannot_improve(block):
             block = self._search_block()
@@ -284,6 +290,34 @@ class CuttingPlane:
         self.oracle.n_compiled += int(figures["n_correlations"])
         self._number += 1
         self._append_round(self._number, block, violation)
+
+    def publish(self, entry: Round) -> None:
+        """Report a completed round: warn if its gap is too large, and call ``on_round``."""
+        if self.warns and entry.gap > self.rule.tol:
+            scaled = self.oracle.view.scale is not None
+            remedy = "Choose" if scaled else "Scale the features (standardize=True), or choose"
+            warnings.warn(
+                f"The master problem of round {entry.round} stopped at a relative gap of {entry.gap:.1e}, which exceeds "
+                f"tol={self.rule.tol:g}. {remedy} a smaller C or a larger tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        if self.on_round is not None and self.on_round(entry):
+            self.stopped = True
+
+    def save(self) -> dict[str, Any]:
+        """Return the state of the loop, its oracle and its master problem, for :meth:`restore`."""
+        kept = ("oracle", "master", "on_round", "publishes")
+        own = {name: value for name, value in vars(self).items() if name not in kept}
+        own |= {"history": self.history.copy(), "_block_sets": self._block_sets.copy()}
+        return {"own": own, "oracle": self.oracle.save(), "master": self.master.save()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a state, which may be restored again."""
+        own = state["own"]
+        vars(self).update({**own, "history": own["history"].copy(), "_block_sets": own["_block_sets"].copy()})
+        self.oracle.restore(state["oracle"])
+        self.master.restore(state["master"])
 
     @property
     def finished(self) -> bool:
@@ -410,14 +444,6 @@ class CuttingPlane:
         """Append the last solution to the history."""
         oracle, solution = self.oracle, self.solution
         self.lower = max(self.lower, solution.bound)
-        if self.warns and solution.gap > self.rule.tol:
-            remedy = "Choose" if oracle.view.scale is not None else "Scale the features (standardize=True), or choose"
-            warnings.warn(
-                f"The master problem of round {number} stopped at a relative gap of {solution.gap:.1e}, which exceeds "
-                f"tol={self.rule.tol:g}. {remedy} a smaller C or a larger tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         entry = Round(
             round=number,
             features=block.features,
@@ -440,5 +466,5 @@ class CuttingPlane:
             covariate_coef=solution.state.covariate_coef,
         )
         self.history.append(entry)
-        if self.on_round is not None and self.on_round(entry):
-            self.stopped = True
+        if self.publishes:
+            self.publish(entry)

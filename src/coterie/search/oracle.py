@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import NamedTuple, Required, TypedDict
+from typing import Any, NamedTuple, Required, TypedDict
 
 import numpy as np
 
@@ -178,6 +178,7 @@ class Oracle:
         self._exemplar: Exemplar | None = None
         self._scores: LazyScores | None = None
         self._n_scored = 0
+        self._n_discarded = 0
         self._first_floor = np.inf
         self._hint = NO_FEATURES
         self.n_compiled = 0  # Correlations computed in compiled rounds.
@@ -220,14 +221,32 @@ class Oracle:
 
     @property
     def n_evaluated(self) -> int:
-        """Number of correlations computed so far."""
-        return self.correlation.n_evaluated + self.n_compiled
+        """Number of correlations computed so far, without those of discarded rounds."""
+        return self.correlation.n_evaluated + self.n_compiled - self._n_discarded
 
     @property
     def n_passes(self) -> float:
         """Number of features read so far, divided by the number of features."""
-        n_scored = self._n_scored + (self._scores.n_scored if self._scores is not None else 0)
-        return (n_scored + self.correlation.n_features_read) / self.view.n_features
+        return (self._total_scored + self.correlation.n_features_read) / self.view.n_features
+
+    @property
+    def _total_scored(self) -> int:
+        return self._n_scored + (self._scores.n_scored if self._scores is not None else 0)
+
+    def count_scored(self, n_features: int) -> None:
+        """Add features that were read elsewhere to the number of passes."""
+        self._n_scored += n_features
+
+    def save(self) -> dict[str, Any]:
+        """Return the state of the oracle, for :meth:`restore`. Copies whatever changes in place."""
+        return {**vars(self), "_candidates": self._candidates.copy(), "n_evaluated": self.n_evaluated}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a state, which may be restored again. The number of passes remains the number of those made."""
+        n_scored = self._total_scored
+        vars(self).update({**state, "_candidates": state["_candidates"].copy()})
+        self._n_discarded = self.correlation.n_evaluated - vars(self).pop("n_evaluated")
+        self._n_scored += n_scored - self._total_scored
 
     def fixed_block(self, features: np.ndarray) -> Block:
         """Return a block of given features, regardless of their scores and correlations."""

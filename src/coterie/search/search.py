@@ -24,6 +24,7 @@ from coterie.inputs.types import ClassWeightLike, FoldsLike, RandomStateLike
 from coterie.progress import RoundProgress
 from coterie.search.loop import CuttingPlane, Round, StoppingRule
 from coterie.search.oracle import Oracle, OracleOptions, Representative
+from coterie.search.speculation import run_loop
 from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
 from coterie.solver.adjusted import AdjustedLoss
@@ -196,8 +197,13 @@ class Search:
         return VotingOracle(measure, [settings.measure(part) for part in parts], **options)
 
 
-def run_with_progress(loop: CuttingPlane, title: str, verbose: int, on_round: Callable[[Round], bool]) -> None:
-    """Run a loop to its end and display its progress. The loop stops early if ``on_round`` returns True."""
+def run_with_progress(
+    loop: CuttingPlane, title: str, verbose: int, on_round: Callable[[Round], bool], *, one_by_one: bool = False
+) -> None:
+    """Run a loop to its end and display its progress. The loop stops early if ``on_round`` returns True.
+
+    If ``one_by_one``, each round is published before the next one begins. Otherwise, some may be verified together.
+    """
     source = loop.oracle.view.source
 
     def after(entry: Round) -> bool:
@@ -209,4 +215,7 @@ def run_with_progress(loop: CuttingPlane, title: str, verbose: int, on_round: Ca
     loop.on_round = after
     total = None if loop.rule.n_features is None else loop.rule.n_features + len(loop.fixed)
     with one_blas_thread(), RoundProgress(total, verbose, title) as bar:
-        loop.run()
+        if one_by_one:
+            loop.run()
+        else:
+            run_loop(loop)

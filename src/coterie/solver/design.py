@@ -8,6 +8,7 @@ problem with millions of samples reduces to one with some thousands. The reducti
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Self
 
@@ -99,6 +100,13 @@ class Rows:
         row[self.first[row] != samples] = -1
         return row
 
+    def copy(self) -> Rows:
+        """Return an independent copy."""
+        result = copy.copy(self)
+        if self._merging:  # otherwise no array changes any more
+            result.owner = self.owner.copy()
+        return result
+
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Return the sum of the samples' values per row."""
         if self.is_all:
@@ -163,6 +171,12 @@ class CachedProducts:
         self.squares = np.zeros((n_outputs, 0, 0))
         self.mixed = np.zeros((n_outputs, n_strata, 0))
 
+    def copy(self) -> CachedProducts:
+        """Return an independent copy."""
+        result = copy.copy(self)
+        result.weights, result.squares, result.mixed = self.weights.copy(), self.squares.copy(), self.mixed.copy()
+        return result
+
     def has_shape(self, n_outputs: int, n_samples: int, n_strata: int) -> bool:
         """Return True if the products have the shape of such a loss."""
         return (*self.weights.shape, self.mixed.shape[1]) == (n_outputs, n_samples, n_strata)
@@ -226,6 +240,12 @@ class DenseDesign:
         self._array = np.empty((view.n_samples, 0))  # Row-major, because few samples are active.
         self._products: CachedProducts | None = None
         self.n_features = 0
+
+    def copy(self) -> DenseDesign:
+        """Return an independent copy. The columns are never changed in place, so it shares them."""
+        result = copy.copy(self)
+        result._products = None if self._products is None else self._products.copy()
+        return result
 
     @classmethod
     def of_array(cls, array: np.ndarray) -> Self:
@@ -319,6 +339,12 @@ class SparseDesign:
     def emptied(self) -> Self:
         """Return an empty design of the same view."""
         return type(self)(self._view)
+
+    def copy(self) -> SparseDesign:
+        """Return an independent copy. The columns are never changed in place, so it shares them."""
+        result = copy.copy(self)
+        result._cached = None if self._cached is None else (self._cached[0].copy(), self._cached[1].copy())
+        return result
 
     def append(self, features: np.ndarray, rows: Rows | None = None) -> None:
         """Append features as :meth:`DenseDesign.append` does, without centring, which would make them dense."""

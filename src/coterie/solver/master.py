@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +98,16 @@ class Master:
         """Solution without any feature. Its residual starts the first round."""
         state = self._state
         return self.expand(Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state))
+
+    def save(self) -> dict[str, Any]:
+        """Return the state of the problem, for :meth:`restore`. Copies whatever changes in place."""
+        rows = None if self._rows is None else self._rows.copy()
+        return {**vars(self), "design": self.design.copy(), "_rows": rows}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore a state, which may be restored again."""
+        vars(self).update(state)
+        vars(self).update(self.save())
 
     def _merge(self) -> Loss:
         """Return the loss over samples merged by the columns so far."""
