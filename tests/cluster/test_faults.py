@@ -50,9 +50,12 @@ def victims(running):
     return running
 
 
-def test_a_worker_killed_changes_no_bit(store, expected, victims):
+@pytest.mark.parametrize("min_bytes", [0, 1 << 20], ids=["tables", "residuals"])
+def test_a_worker_killed_changes_no_bit(min_bytes, store, expected, victims, monkeypatch):
+    """Residuals are sent as tables, whose partition another worker makes again, or as they are."""
+    monkeypatch.setattr("coterie.cluster.residuals._MIN_BYTES", min_bytes)
     workers, client = victims
-    with sabotage(DistributedSource, "scores", lambda: workers.signal(0), nth=2, delay=0.005) as done:
+    with sabotage(DistributedSource, "scores", lambda: workers.signal(0), nth=3, delay=0.005) as done:
         model = GroupDiscoveryClassifier(4).fit(DistributedSource.of_store(store, client, n_parts=4), open_store(store).y)
     assert len(done) == 1
     assert result_of(model) == expected
