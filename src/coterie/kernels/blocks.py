@@ -318,22 +318,20 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
 
 @kernel()
 def block_newton(hessian, linear, blocks, coef):
-    r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|W_t\|)^2 + \langle G, W\rangle + \tfrac12\sum_c W_c'H_cW_c`.
+    r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|w_t\|)^2 + g'w + \tfrac12 w'Hw`, with zero blocks held at zero.
 
-    Zero blocks are held at zero. ``coef`` of shape (features, outputs) is updated in place, and the objective never increases.
-    With the unit vectors :math:`u_t` of the blocks, the sum S of their norms and :math:`\lambda_t = S/\|W_t\|`, the penalty's
-    second derivative is :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
+    ``coef`` of shape (features,) is updated in place, and the objective never increases. With the unit vectors :math:`u_t` of
+    the blocks, the sum S of their norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second derivative is
+    :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
     """
-    n_features, n_outputs = coef.shape
-    rows = np.empty(n_features, np.int64)
-    owner = np.empty(n_features, np.int64)
+    rows = np.empty(coef.shape[0], np.int64)
+    owner = np.empty(coef.shape[0], np.int64)
     n = 0
     n_blocks = 0
     for t in range(blocks.shape[0] - 1):
         size = 0.0
         for j in range(blocks[t], blocks[t + 1]):
-            for c in range(n_outputs):
-                size += coef[j, c] ** 2
+            size += coef[j] ** 2
         if size > 0.0:
             for j in range(blocks[t], blocks[t + 1]):
                 rows[n] = j
@@ -342,41 +340,50 @@ def block_newton(hessian, linear, blocks, coef):
             n_blocks += 1
     if n == 0:
         return
-    own = np.empty((n_outputs, n, n))
-    slope = np.empty((n_outputs, n))
-    weights = np.empty((n_outputs, n))
-    curved = np.zeros((n_outputs, n))
-    for c in range(n_outputs):
-        for i in range(n):
-            slope[c, i] = linear[rows[i], c]
-            weights[c, i] = coef[rows[i], c]
-            for j in range(n):
-                own[c, i, j] = hessian[c, rows[i], rows[j]]
-        _add_product(own[c], weights[c], curved[c])
+    own = np.empty((n, n))
+    slope = np.empty(n)
+    weights = np.empty(n)
+    for i in range(n):
+        slope[i] = linear[rows[i]]
+        weights[i] = coef[rows[i]]
+        for j in range(n):
+            own[i, j] = hessian[rows[i], rows[j]]
+    curved = np.zeros(n)
+    _add_product(own, weights, curved)
     norms = np.empty(n_blocks)
     value = _block_value(slope, weights, curved, owner, norms)
-    direction = np.empty((n_outputs, n))
-    along = np.empty((n_outputs, n))
-    trial = np.empty((n_outputs, n))
-    trial_curved = np.empty((n_outputs, n))
+    system = np.empty((n, n))
+    unit = np.empty(n)
+    direction = np.empty(n)
+    along = np.empty(n)
+    trial = np.empty(n)
+    trial_curved = np.empty(n)
     trial_norms = np.empty(n_blocks)
     for _ in range(10):
-        if n_outputs == 1:
-            solved = _newton_direction(own[0], slope[0], weights[0], curved[0], owner, norms, direction[0])
-        else:
-            solved = _newton_directions(own, slope, weights, curved, owner, norms, direction)
-        if not solved:
+        total = 0.0
+        for t in range(n_blocks):
+            total += norms[t]
+        for i in range(n):
+            unit[i] = weights[i] / norms[owner[i]]
+            direction[i] = -slope[i] - curved[i] - total * unit[i]
+        for i in range(n):
+            for j in range(i + 1):
+                system[i, j] = own[i, j] + unit[i] * unit[j]
+            j = i
+            while j >= 0 and owner[j] == owner[i]:
+                system[i, j] -= total / norms[owner[i]] * unit[i] * unit[j]
+                j -= 1
+            system[i, i] += total / norms[owner[i]]
+        if not _solve_in_place(system, direction):
             break
-        along[:, :] = 0.0
-        for c in range(n_outputs):
-            _add_product(own[c], direction[c], along[c])
+        along[:] = 0.0
+        _add_product(own, direction, along)
         step = 1.0
         found = False
         while step > 1e-4 and not found:
-            for c in range(n_outputs):
-                for i in range(n):
-                    trial[c, i] = weights[c, i] + step * direction[c, i]
-                    trial_curved[c, i] = curved[c, i] + step * along[c, i]
+            for i in range(n):
+                trial[i] = weights[i] + step * direction[i]
+                trial_curved[i] = curved[i] + step * along[i]
             trial_value = _block_value(slope, trial, trial_curved, owner, trial_norms)
             found = trial_value < value
             for t in range(n_blocks):
@@ -392,115 +399,8 @@ def block_newton(hessian, linear, blocks, coef):
         norms, trial_norms = trial_norms, norms
         if improvement <= 1e-15 * abs(value):
             break
-    for c in range(n_outputs):
-        for i in range(n):
-            coef[rows[i], c] = weights[c, i]
-
-
-@kernel()
-def _newton_direction(own, slope, weights, curved, owner, norms, direction):
-    """Write the Newton direction of one output. Returns False if the system is not positive definite."""
-    n = weights.shape[0]
-    total = norms.sum()
-    unit = np.empty(n)
-    system = np.empty((n, n))
     for i in range(n):
-        unit[i] = weights[i] / norms[owner[i]]
-        direction[i] = -slope[i] - curved[i] - total * unit[i]
-        for j in range(i + 1):
-            system[i, j] = own[i, j] + unit[i] * unit[j]
-        j = i
-        while j >= 0 and owner[j] == owner[i]:
-            system[i, j] -= total / norms[owner[i]] * unit[i] * unit[j]
-            j -= 1
-        system[i, i] += total / norms[owner[i]]
-    if not _factorise(system):
-        return False
-    for i in range(n):
-        right = direction[i]
-        for k in range(i):
-            right -= system[i, k] * direction[k]
-        direction[i] = right / system[i, i]
-    for i in range(n - 1, -1, -1):
-        direction[i] /= system[i, i]
-        for k in range(i):
-            direction[k] -= system[i, k] * direction[i]
-    return True
-
-
-@kernel()
-def _newton_directions(own, slope, weights, curved, owner, norms, direction):
-    r"""Write the Newton direction of several outputs. Returns False if the system is not positive definite.
-
-    The system is :math:`\mathrm{diag}_c(H_c + \Lambda) + U(11' - \mathrm{diag}\,\lambda)U'`. The outputs are factorised
-    separately, and the ranks that couple them, one per block, are added by Woodbury's identity.
-    """
-    n_outputs, n = weights.shape
-    n_blocks = norms.shape[0]
-    total = norms.sum()
-    solved = np.zeros((n_outputs, n, n_blocks + 1))  # Block vectors, then the right-hand side.
-    coupling = np.zeros((n_blocks, n_blocks + 1))
-    system = np.empty((n, n))
-    for c in range(n_outputs):
-        for i in range(n):
-            unit = weights[c, i] / norms[owner[i]]
-            solved[c, i, owner[i]] = unit
-            solved[c, i, n_blocks] = -slope[c, i] - curved[c, i] - total * unit
-            for j in range(i + 1):
-                system[i, j] = own[c, i, j]
-            system[i, i] += total / norms[owner[i]]
-        if not _factorise(system):
-            return False
-        _solve_columns(system, solved[c])
-        for i in range(n):
-            unit = weights[c, i] / norms[owner[i]]
-            for k in range(n_blocks + 1):
-                coupling[owner[i], k] += unit * solved[c, i, k]
-    # (I + M K) ranks = M k with M = 11' - diag(lambda).
-    sums = np.zeros(n_blocks + 1)
-    for t in range(n_blocks):
-        for k in range(n_blocks + 1):
-            sums[k] += coupling[t, k]
-    for t in range(n_blocks):
-        for k in range(n_blocks + 1):
-            coupling[t, k] = sums[k] - total / norms[t] * coupling[t, k]
-        coupling[t, t] += 1.0
-    if not _eliminate(coupling):
-        return False
-    for c in range(n_outputs):
-        for i in range(n):
-            value = solved[c, i, n_blocks]
-            for t in range(n_blocks):
-                value -= solved[c, i, t] * coupling[t, n_blocks]
-            direction[c, i] = value
-    return True
-
-
-@kernel()
-def _eliminate(system):
-    """Solve a square system by elimination with pivoting. The last column is the right-hand side, which is overwritten."""
-    n = system.shape[0]
-    for k in range(n):
-        pivot = k
-        for i in range(k + 1, n):
-            if abs(system[i, k]) > abs(system[pivot, k]):
-                pivot = i
-        if not abs(system[pivot, k]) > 0.0:
-            return False
-        if pivot != k:
-            for j in range(k, n + 1):
-                system[k, j], system[pivot, j] = system[pivot, j], system[k, j]
-        for i in range(k + 1, n):
-            factor = system[i, k] / system[k, k]
-            if factor != 0.0:
-                for j in range(k + 1, n + 1):
-                    system[i, j] -= factor * system[k, j]
-    for i in range(n - 1, -1, -1):
-        value = system[i, n]
-        for j in range(i + 1, n):
-            value -= system[i, j] * system[j, n]
-        system[i, n] = value / system[i, i]
-    return True
+        coef[rows[i]] = weights[i]
 
 
 @kernel()
@@ -516,10 +416,9 @@ def _block_value(linear, weights, curved, owner, norms):
     """Return the objective of :func:`block_newton`, and write the norms of the blocks to ``norms``."""
     norms[:] = 0.0
     value = 0.0
-    for c in range(weights.shape[0]):
-        for i in range(weights.shape[1]):
-            norms[owner[i]] += weights[c, i] ** 2
-            value += weights[c, i] * (linear[c, i] + 0.5 * curved[c, i])
+    for i in range(weights.shape[0]):
+        norms[owner[i]] += weights[i] ** 2
+        value += weights[i] * (linear[i] + 0.5 * curved[i])
     total = 0.0
     for t in range(norms.shape[0]):
         norms[t] = np.sqrt(norms[t])
@@ -528,9 +427,9 @@ def _block_value(linear, weights, curved, owner, norms):
 
 
 @kernel()
-def _factorise(system):
-    """Replace the lower half of a symmetric matrix by its Cholesky factor. Returns False if it is not positive definite."""
-    n = system.shape[0]
+def _solve_in_place(system, right):
+    """Solve a system with a symmetric matrix, given by its lower half. Overwrites both. False if not positive definite."""
+    n = right.shape[0]
     column = np.empty(n)
     for j in range(n):
         if not system[j, j] > 0.0:
@@ -544,22 +443,13 @@ def _factorise(system):
             factor = column[i]
             for k in range(j + 1, i + 1):
                 system[i, k] -= factor * column[k]
-    return True
-
-
-@kernel()
-def _solve_columns(factor, right):
-    """Solve with a Cholesky factor for several columns, which are overwritten."""
-    n, n_columns = right.shape
     for i in range(n):
+        total = right[i]
         for k in range(i):
-            for r in range(n_columns):
-                right[i, r] -= factor[i, k] * right[k, r]
-        for r in range(n_columns):
-            right[i, r] /= factor[i, i]
+            total -= system[i, k] * right[k]
+        right[i] = total / system[i, i]
     for i in range(n - 1, -1, -1):
-        for r in range(n_columns):
-            right[i, r] /= factor[i, i]
+        right[i] /= system[i, i]
         for k in range(i):
-            for r in range(n_columns):
-                right[k, r] -= factor[i, k] * right[i, r]
+            right[k] -= system[i, k] * right[i]
+    return True

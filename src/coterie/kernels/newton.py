@@ -13,22 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._numba import kernel
-from coterie.kernels.blocks import block_descent, block_newton, csr_hessians, csr_output, csr_scores
+from coterie.kernels.blocks import _add_product, block_descent, block_newton
 from coterie.kernels.losses import evaluate_loss
 
 _TOLERANCE = 1e-13
 # Rotations of Jacobi's method end if all elements beside the diagonal are below this share of the diagonal.
 _OFF_DIAGONAL = 1e-15
-
-
-class DesignArrays(NamedTuple):
-    """The columns of a design: ``dense`` of shape (n_samples, n_features), or a matrix by rows if ``is_sparse``."""
-
-    is_sparse: bool
-    dense: np.ndarray
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
 
 
 class NewtonLimits(NamedTuple):
@@ -50,7 +40,7 @@ def _dot(a, b):
 
 
 @kernel()
-def _dense_output(array, coef, out):
+def _output(array, coef, out):
     """Compute ``out = X coef``."""
     n_features, n_outputs = coef.shape
     if n_outputs == 1:
@@ -69,7 +59,7 @@ def _dense_output(array, coef, out):
 
 
 @kernel()
-def _dense_scores(array, residual, out):
+def _scores(array, residual, out):
     """Compute ``out = X' residual'`` for a residual by outputs. Skips zero residuals."""
     n_features, n_outputs = out.shape
     total = np.empty(n_features)
@@ -94,8 +84,8 @@ def _add_row(row, weight, products):
 
 
 @kernel()
-def _dense_hessians(array, curvature, strata, signs, n_strata, previous, products, out):
-    """Compute the Hessians of all outputs from dense columns, as ``csr_hessians`` does from sparse columns."""
+def _hessians(array, curvature, strata, signs, n_strata, previous, products, out):
+    """Compute the Hessians of all outputs, with offsets projected out, as ``csr_hessians`` does for sparse columns."""
     n_samples, size = array.shape
     mixed = np.empty((n_strata, size))
     total = np.empty(n_strata)
@@ -129,34 +119,6 @@ def _dense_hessians(array, curvature, strata, signs, n_strata, previous, product
                         value -= mixed[e, a] * mixed[e, b] / total[e]
                 out[c, a, b] = value
                 out[c, b, a] = value
-
-
-@kernel()
-def _output(design, coef, out):
-    if design.is_sparse:
-        csr_output(design.indptr, design.indices, design.values, coef, out)
-    else:
-        _dense_output(design.dense, coef, out)
-
-
-@kernel()
-def _scores(design, residual, out):
-    if design.is_sparse:
-        csr_scores(design.indptr, design.indices, design.values, residual, out)
-    else:
-        _dense_scores(design.dense, residual, out)
-
-
-@kernel()
-def _hessians(design, loss, curvature, previous, products, out):
-    n_strata = loss.mass.shape[1]
-    if design.is_sparse:
-        csr_hessians(
-            design.indptr, design.indices, design.values, curvature, loss.strata, loss.signs, n_strata,
-            previous, products, out, 0, curvature.shape[0],
-        )  # fmt: skip
-    else:
-        _dense_hessians(design.dense, curvature, loss.strata, loss.signs, n_strata, previous, products, out)
 
 
 @kernel()
@@ -212,6 +174,210 @@ def _diagonalise(matrix, first, width, values, vectors):
 
 
 @kernel()
+def _newton_on_blocks(hessian, linear, blocks, coef):
+    r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|W_t\|)^2 + \langle G, W\rangle + \tfrac12\sum_c W_c'H_cW_c`.
+
+    Zero blocks are held at zero. ``coef`` of shape (features, outputs) is updated in place, and the objective never increases.
+    ``block_newton`` does the same for one output.
+    """
+    n_features, n_outputs = coef.shape
+    rows = np.empty(n_features, np.int64)
+    owner = np.empty(n_features, np.int64)
+    n = 0
+    n_blocks = 0
+    for t in range(blocks.shape[0] - 1):
+        size = 0.0
+        for j in range(blocks[t], blocks[t + 1]):
+            for c in range(n_outputs):
+                size += coef[j, c] ** 2
+        if size > 0.0:
+            for j in range(blocks[t], blocks[t + 1]):
+                rows[n] = j
+                owner[n] = n_blocks
+                n += 1
+            n_blocks += 1
+    if n == 0:
+        return
+    own = np.empty((n_outputs, n, n))
+    slope = np.empty((n_outputs, n))
+    weights = np.empty((n_outputs, n))
+    curved = np.zeros((n_outputs, n))
+    for c in range(n_outputs):
+        for i in range(n):
+            slope[c, i] = linear[rows[i], c]
+            weights[c, i] = coef[rows[i], c]
+            for j in range(n):
+                own[c, i, j] = hessian[c, rows[i], rows[j]]
+        _add_product(own[c], weights[c], curved[c])
+    norms = np.empty(n_blocks)
+    value = _model_value(slope, weights, curved, owner, norms)
+    direction = np.empty((n_outputs, n))
+    along = np.empty((n_outputs, n))
+    trial = np.empty((n_outputs, n))
+    trial_curved = np.empty((n_outputs, n))
+    trial_norms = np.empty(n_blocks)
+    for _ in range(10):
+        if not _newton_directions(own, slope, weights, curved, owner, norms, direction):
+            break
+        along[:, :] = 0.0
+        for c in range(n_outputs):
+            _add_product(own[c], direction[c], along[c])
+        step = 1.0
+        found = False
+        while step > 1e-4 and not found:
+            for c in range(n_outputs):
+                for i in range(n):
+                    trial[c, i] = weights[c, i] + step * direction[c, i]
+                    trial_curved[c, i] = curved[c, i] + step * along[c, i]
+            trial_value = _model_value(slope, trial, trial_curved, owner, trial_norms)
+            found = trial_value < value
+            for t in range(n_blocks):
+                found = found and trial_norms[t] > 0.0
+            step *= 0.5
+        if not found:
+            break
+        improvement = value - trial_value
+        value = trial_value
+        weights, trial = trial, weights
+        curved, trial_curved = trial_curved, curved
+        norms, trial_norms = trial_norms, norms
+        if improvement <= 1e-15 * abs(value):
+            break
+    for c in range(n_outputs):
+        for i in range(n):
+            coef[rows[i], c] = weights[c, i]
+
+
+@kernel()
+def _newton_directions(own, slope, weights, curved, owner, norms, direction):
+    r"""Write the Newton direction of several outputs. Returns False if the system is not positive definite.
+
+    The system is :math:`\mathrm{diag}_c(H_c + \Lambda) + U(11' - \mathrm{diag}\,\lambda)U'`. The outputs are factorised
+    separately, and the ranks that couple them, one per block, are added by Woodbury's identity.
+    """
+    n_outputs, n = weights.shape
+    n_blocks = norms.shape[0]
+    total = norms.sum()
+    solved = np.zeros((n_outputs, n, n_blocks + 1))  # Block vectors, then the right-hand side.
+    coupling = np.zeros((n_blocks, n_blocks + 1))
+    system = np.empty((n, n))
+    for c in range(n_outputs):
+        for i in range(n):
+            unit = weights[c, i] / norms[owner[i]]
+            solved[c, i, owner[i]] = unit
+            solved[c, i, n_blocks] = -slope[c, i] - curved[c, i] - total * unit
+            for j in range(i + 1):
+                system[i, j] = own[c, i, j]
+            system[i, i] += total / norms[owner[i]]
+        if not _factorise(system):
+            return False
+        _solve_columns(system, solved[c])
+        for i in range(n):
+            unit = weights[c, i] / norms[owner[i]]
+            for k in range(n_blocks + 1):
+                coupling[owner[i], k] += unit * solved[c, i, k]
+    # (I + M K) ranks = M k with M = 11' - diag(lambda).
+    sums = np.zeros(n_blocks + 1)
+    for t in range(n_blocks):
+        for k in range(n_blocks + 1):
+            sums[k] += coupling[t, k]
+    for t in range(n_blocks):
+        for k in range(n_blocks + 1):
+            coupling[t, k] = sums[k] - total / norms[t] * coupling[t, k]
+        coupling[t, t] += 1.0
+    if not _eliminate(coupling):
+        return False
+    for c in range(n_outputs):
+        for i in range(n):
+            value = solved[c, i, n_blocks]
+            for t in range(n_blocks):
+                value -= solved[c, i, t] * coupling[t, n_blocks]
+            direction[c, i] = value
+    return True
+
+
+@kernel()
+def _eliminate(system):
+    """Solve a square system by elimination with pivoting. The last column is the right-hand side, which is overwritten."""
+    n = system.shape[0]
+    for k in range(n):
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(system[i, k]) > abs(system[pivot, k]):
+                pivot = i
+        if not abs(system[pivot, k]) > 0.0:
+            return False
+        if pivot != k:
+            for j in range(k, n + 1):
+                system[k, j], system[pivot, j] = system[pivot, j], system[k, j]
+        for i in range(k + 1, n):
+            factor = system[i, k] / system[k, k]
+            if factor != 0.0:
+                for j in range(k + 1, n + 1):
+                    system[i, j] -= factor * system[k, j]
+    for i in range(n - 1, -1, -1):
+        value = system[i, n]
+        for j in range(i + 1, n):
+            value -= system[i, j] * system[j, n]
+        system[i, n] = value / system[i, i]
+    return True
+
+
+@kernel()
+def _model_value(linear, weights, curved, owner, norms):
+    """Return the objective of :func:`_newton_on_blocks`, and write the norms of the blocks to ``norms``."""
+    norms[:] = 0.0
+    value = 0.0
+    for c in range(weights.shape[0]):
+        for i in range(weights.shape[1]):
+            norms[owner[i]] += weights[c, i] ** 2
+            value += weights[c, i] * (linear[c, i] + 0.5 * curved[c, i])
+    total = 0.0
+    for t in range(norms.shape[0]):
+        norms[t] = np.sqrt(norms[t])
+        total += norms[t]
+    return value + 0.5 * total * total
+
+
+@kernel()
+def _factorise(system):
+    """Replace the lower half of a symmetric matrix by its Cholesky factor. Returns False if it is not positive definite."""
+    n = system.shape[0]
+    column = np.empty(n)
+    for j in range(n):
+        if not system[j, j] > 0.0:
+            return False
+        pivot = np.sqrt(system[j, j])
+        system[j, j] = pivot
+        for i in range(j + 1, n):
+            system[i, j] /= pivot
+            column[i] = system[i, j]
+        for i in range(j + 1, n):
+            factor = column[i]
+            for k in range(j + 1, i + 1):
+                system[i, k] -= factor * column[k]
+    return True
+
+
+@kernel()
+def _solve_columns(factor, right):
+    """Solve with a Cholesky factor for several columns, which are overwritten."""
+    n, n_columns = right.shape
+    for i in range(n):
+        for k in range(i):
+            for r in range(n_columns):
+                right[i, r] -= factor[i, k] * right[k, r]
+        for r in range(n_columns):
+            right[i, r] /= factor[i, i]
+    for i in range(n - 1, -1, -1):
+        for r in range(n_columns):
+            right[i, r] /= factor[i, i]
+        for k in range(i):
+            for r in range(n_columns):
+                right[k, r] -= factor[i, k] * right[i, r]
+
+
+@kernel()
 def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, coef):
     """Minimise the quadratic model of a Newton step; see ``minimise_block_model``. Writes ``coef``."""
     n_outputs, size, _ = hessian.shape
@@ -221,10 +387,19 @@ def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, c
             coef[i, c] = start[i, c]
         for t in range(blocks.shape[0] - 1):
             _diagonalise(hessian[c], blocks[t], blocks[t + 1] - blocks[t], values[c], vectors[c])
+    line, only = np.empty(size), np.empty(size)
     for sweeps in (20, 50, 200, 500):
         if block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE) < sweeps:
             break
-        block_newton(hessian, linear, blocks, coef)
+        if n_outputs > 1:
+            _newton_on_blocks(hessian, linear, blocks, coef)
+            continue
+        for j in range(size):
+            line[j] = linear[j, 0]
+            only[j] = coef[j, 0]
+        block_newton(hessian[0], line, blocks, only)
+        for j in range(size):
+            coef[j, 0] = only[j]
 
 
 @kernel()
@@ -248,7 +423,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
 
     Parameters
     ----------
-    design : DesignArrays
+    design : ndarray of shape (n_samples, n_features)
         The columns.
     loss : LossArrays
         The loss of all samples of the design.
@@ -315,7 +490,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
         for j in range(size):
             for c in range(n_outputs):
                 gradient[j, c] = -gradient[j, c]
-        _hessians(design, loss, curvature, previous, products, hessian)
+        _hessians(design, curvature, loss.strata, loss.signs, guess.shape[1], previous, products, hessian)
         _minimise_model(hessian, gradient, coef, blocks, values, vectors, linear, target)
         predicted = 0.5 * _sum_of_norms(target, blocks)[0] ** 2 - 0.5 * norm_sum * norm_sum
         for j in range(size):

@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie._numba import kernel
 from coterie.kernels.losses import SQUARED
-from coterie.kernels.newton import DesignArrays, proximal_newton
+from coterie.kernels.newton import proximal_newton
 
 # Why rounds end: all requested rounds were made; no candidate of the working set is left; two candidates are tied, so that the
 # content of their columns decides; the Newton steps do not converge, so that another solver is required.
@@ -40,7 +40,7 @@ class WorkingSet(NamedTuple):
 class PathState(NamedTuple):
     """State of a search before the first round."""
 
-    design: DesignArrays
+    design: np.ndarray  # (n_rows, n_support)
     blocks: np.ndarray
     coef: np.ndarray  # (n_support, n_outputs)
     offsets: np.ndarray  # (n_outputs, n_strata)
@@ -113,13 +113,13 @@ def _next_best(scores, tie):
 
 
 @kernel()
-def _append_column(dense, column):
+def _append_column(design, column):
     """Return a design by rows with one more column."""
-    n_rows, size = dense.shape
+    n_rows, size = design.shape
     result = np.empty((n_rows, size + 1))
     for i in range(n_rows):
         for j in range(size):
-            result[i, j] = dense[i, j]
+            result[i, j] = design[i, j]
         result[i, size] = column[i]
     return result
 
@@ -200,13 +200,11 @@ def follow_path(working, supports, limit, tie_share, state, loss, limits, sizes,
             scores[place] = -1.0
             visited[n_visited] = place
             n_visited += 1
-        dense = design.dense
         for k in range(n_before, n_found):
-            dense = _append_column(dense, columns[found[k]])
-        design = DesignArrays(False, dense, design.indptr, design.indices, design.values)
-        blocks[n_blocks] = dense.shape[1]
+            design = _append_column(design, columns[found[k]])
+        blocks[n_blocks] = design.shape[1]
         n_blocks += 1
-        start = np.zeros((dense.shape[1], n_outputs))
+        start = np.zeros((design.shape[1], n_outputs))
         for j in range(coef.shape[0]):
             for c in range(n_outputs):
                 start[j, c] = coef[j, c]

@@ -108,7 +108,7 @@ class _CompiledPath:
         self.is_open = True
         self._n_tied = 0
         self._n_multiplied = 0
-        self.master.separate_samples(self.oracle.supports)
+        self.master.prepare_compiled(self.oracle.supports)
 
     def take_count(self) -> int:
         """Return the number of features multiplied since the last call."""

@@ -132,8 +132,8 @@ def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.nd
         done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
         if done < sweeps:
             break
-        if len(coef) <= MAX_COMPILED:
-            block_newton(hessian, linear, blocks, coef)
+        if len(hessian) == 1 and len(coef) <= MAX_COMPILED:
+            block_newton(hessian[0], linear[:, 0], blocks, coef[:, 0])
         else:
             coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
     return coef

@@ -20,14 +20,11 @@ from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
 from coterie.kernels.blocks import number_by_first, shares_by_label, sums_by_label, values_by_label
-from coterie.kernels.newton import DesignArrays
 
 # Merging ends if more than this share of the samples would remain. From then on every sample has its own row.
 _MAX_MERGED_SHARE = 0.75
 # Number of samples from which row numbers need 64 bits. There are temporarily up to twice as many numbers as samples.
 _MAX_INT32_SAMPLES = 2**30
-# Arrays that a design does not use, of the types of those that another does.
-_NO_COLUMNS, _NO_VALUES, _NO_INDICES = np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int32)
 
 
 class Rows:
@@ -317,9 +314,10 @@ class DenseDesign:
         hessians -= np.matmul(mixed.transpose(0, 2, 1), mixed)
         return hessians
 
-    def arrays(self) -> DesignArrays:
-        """Return the columns as kernels use them."""
-        return DesignArrays(False, self._array, _NO_INDICES, _NO_INDICES, _NO_VALUES)
+    @property
+    def array(self) -> np.ndarray:
+        """The columns, of shape (n_rows, n_features)."""
+        return self._array
 
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """Return ``X diag(weight) X'``."""
@@ -335,10 +333,6 @@ class SparseDesign:
         self._rows = sparse.csr_array((np.empty(0), nothing, indptr), shape=(view.n_samples, 0))
         self._cached: tuple[np.ndarray, np.ndarray] | None = None  # Curvature and products of the last Hessians.
         self.n_features = 0
-
-    def emptied(self) -> Self:
-        """Return an empty design of the same view."""
-        return type(self)(self._view)
 
     def copy(self) -> SparseDesign:
         """Return an independent copy. The columns are never changed in place, so it shares them."""
@@ -412,10 +406,6 @@ class SparseDesign:
 
         run_evenly(task, len(by_output), self._view.n_threads)
         return out
-
-    def arrays(self) -> DesignArrays:
-        """Return the columns as kernels use them."""
-        return DesignArrays(True, _NO_COLUMNS, self._rows.indptr, self._rows.indices, self._rows.data)
 
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """Return ``X diag(weight) X'``."""

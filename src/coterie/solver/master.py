@@ -37,7 +37,7 @@ from coterie.solver.block_problem import (
     minimise_block_model,
     penalty,
 )
-from coterie.solver.design import Design, Rows
+from coterie.solver.design import DenseDesign, Design, Rows
 from coterie.solver.interior_point import interior_point
 from coterie.solver.loss import MERGING, Loss, LossState, feasible_residual
 from coterie.solver.wide import wide_master
@@ -89,6 +89,7 @@ class Master:
         self._merged = self._merge()
         self._parts = self._merged.parts
         self._separable = False
+        self._compiled = False
         self.blocks = np.zeros(1, dtype=np.int64)
         self._coef = np.zeros((0, loss.n_outputs))
         self._state = self._merged.evaluate(np.zeros((len(self._merged.strata), loss.n_outputs)))
@@ -141,8 +142,13 @@ class Master:
         """First sample of each row of the design."""
         return np.arange(len(self._merged.strata)) if self._rows is None else self._rows.first
 
-    def separate_samples(self, features: np.ndarray) -> None:
-        """Give each sample of nonzero weight its own row. ``features`` are the columns of the design."""
+    def prepare_compiled(self, features: np.ndarray) -> None:
+        """Prepare for compiled rounds: each sample of nonzero weight has its own row, and Newton steps are compiled.
+
+        ``features`` are the columns of the design.
+        """
+        assert isinstance(self.design, DenseDesign)
+        self._compiled = True
         if self._rows is None:
             return
         self._rows = Rows(self.loss.kinds(), merge=False)
@@ -153,8 +159,9 @@ class Master:
 
     def path_state(self) -> PathState:
         """Return the state from which :func:`coterie.kernels.path.follow_path` continues."""
+        assert isinstance(self.design, DenseDesign)
         residual = np.ascontiguousarray(self._state.residual.T)
-        return PathState(self.design.arrays(), self.blocks, self._coef.copy(), self._state.offsets, residual)
+        return PathState(self.design.array, self.blocks, self._coef.copy(), self._state.offsets, residual)
 
     def compiled_solution(
         self, coef: np.ndarray, offsets: np.ndarray, residual: np.ndarray, figures: Mapping[str, float]
@@ -266,16 +273,18 @@ class Master:
         return best
 
     def is_small(self, n_columns: int) -> bool:
-        """Return True if Newton steps with this number of columns should be made by one compiled call."""
+        """Return True if Newton steps with this number of columns are made by one compiled call.
+
+        A single search does not use it: it would save less time than its compilation takes in a new environment.
+        """
         operations = len(self._merged.strata) * n_columns * n_columns
-        return n_columns <= MAX_COMPILED and operations <= _MAX_COMPILED_OPERATIONS and "arrays" in self._parts
+        return self._compiled and n_columns <= MAX_COMPILED and operations <= _MAX_COMPILED_OPERATIONS
 
     def _compiled_newton(self, coef: np.ndarray, max_steps: int, extra_steps: int) -> Solution:
         """Do the same as :meth:`_newton_steps` in one call of a kernel."""
+        assert isinstance(self.design, DenseDesign)
         limits = NewtonLimits(max_steps, extra_steps, self.precision, _CLOSE_GAP, _ROUNDING_GAP)
-        found = proximal_newton(
-            self.design.arrays(), self._merged.arrays, self.blocks, coef.copy(), self._state.offsets, limits
-        )
+        found = proximal_newton(self.design.array, self._merged.arrays, self.blocks, coef.copy(), self._state.offsets, limits)
         coef, offsets, residual, curvature, value, conjugate, primal, dual, _, n_iter = found
         state = self._merged.state(Evaluation(value, conjugate, residual, curvature, offsets))
         return Solution.certified(primal, dual, coef, state.residual, state, n_iter)
