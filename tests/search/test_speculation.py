@@ -311,3 +311,24 @@ def test_extreme_weights_are_not_speculative(monkeypatch, highest, expected):
     weight[0] = highest
     GroupDiscoveryRegressor(4, n_features_per_round=1).fit(X, y, sample_weight=weight)
     assert found == [expected]
+
+
+def test_all_features_are_scored_if_a_bounded_working_set_does_not_suffice():
+    X = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 8)))[0]
+    view = FeatureView.of(as_source(np.asfortranarray(X)), centred=False)
+    exact = np.array([10.0, 9.0, 8.0, 5.0, 3.0, 2.0, 1.0, 0.5])
+    residual = (X @ exact)[:, None]
+    candidates = speculation.CandidateMask(view.moments)
+    upper = exact.copy()
+    upper[3] = 100.0  # a loose bound, as that of a feature which was not multiplied
+    working = speculation.WorkingSet(view, candidates, upper, 3, 1.0)
+    assert working.features.tolist() == [0, 1, 3]
+    assert working.outside == pytest.approx(8.0)
+    query = speculation.TopQuery(view, residual, candidates, 3)
+    top = speculation.WorkingTop(query, working, is_bounded=True)
+    assert top.kth(np.inf, 2) == pytest.approx(9.0)
+    assert not top.is_extended
+    assert top.kth(np.inf, 3) == pytest.approx(8.0)
+    assert top.is_extended
+    with pytest.raises(speculation._TooFewError):
+        speculation.WorkingTop(query, working, is_bounded=False).kth(np.inf, 4)

@@ -35,7 +35,7 @@ from coterie.search.oracle import Oracle
 from coterie.search.scores import LazyScores
 
 # Number of values from which a pass takes longer than the overhead of a verification, and smallest number of rounds.
-_MIN_VALUES, _MIN_ROUNDS = 1 << 20, 3
+_MIN_VALUES, _MIN_ROUNDS = 1 << 22, 3
 # Smallest number of candidates of a working set, and how many times as many features there must be.
 _MIN_CANDIDATES, _MIN_SHARE = 256, 8
 # Number of rounds to try first, and the maximum number of vectors of a verification.
