@@ -12,6 +12,7 @@ one call in a fixed order of summation, so the result does not depend on the num
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import multiprocessing
 import os
@@ -24,7 +25,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
@@ -60,11 +62,27 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
             "no_cfunc_wrapper": True,  # Kernels are called from Python and from each other, never as C functions.
         }
         try:
-            return numba.njit(cache=True, **options)(function)
+            compiled: Any = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # No writable folder for the cache exists.
             return numba.njit(cache=False, **options)(function)
+        # numba compares only the time of the kernel's own file. A kernel contains the kernels that it calls, and the index of
+        # its cache refers to their types, so the files of all kernels count.
+        index = getattr(compiled._cache, "_cache_file", None)
+        if index is not None:
+            index._version = f"{index._version} {_kernel_files_stamp()}"
+        return cast(F, compiled)
 
     return decorate
+
+
+@lru_cache(maxsize=1)
+def _kernel_files_stamp() -> str:
+    """Return a digest of the names, times and sizes of the files with kernels."""
+    digest = hashlib.sha256()
+    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+        status = path.stat()
+        digest.update(f"{path.name} {status.st_mtime_ns} {status.st_size};".encode())
+    return digest.hexdigest()
 
 
 class Compilation(NamedTuple):

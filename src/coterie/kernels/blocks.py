@@ -349,7 +349,7 @@ def block_newton(hessian, linear, blocks, coef):
         for j in range(n):
             own[i, j] = hessian[rows[i], rows[j]]
     curved = np.zeros(n)
-    _add_product(own, weights, curved)
+    add_product(own, weights, curved)
     norms = np.empty(n_blocks)
     value = _block_value(slope, weights, curved, owner, norms)
     system = np.empty((n, n))
@@ -377,7 +377,7 @@ def block_newton(hessian, linear, blocks, coef):
         if not _solve_in_place(system, direction):
             break
         along[:] = 0.0
-        _add_product(own, direction, along)
+        add_product(own, direction, along)
         step = 1.0
         found = False
         while step > 1e-4 and not found:
@@ -404,7 +404,7 @@ def block_newton(hessian, linear, blocks, coef):
 
 
 @kernel()
-def _add_product(matrix, vector, out):
+def add_product(matrix, vector, out):
     """Add a symmetric matrix times a vector, in a loop that the compiler can vectorise."""
     for j in range(matrix.shape[0]):
         for i in range(matrix.shape[0]):

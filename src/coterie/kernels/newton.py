@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._numba import kernel
-from coterie.kernels.blocks import _add_product, block_descent, block_newton
+from coterie.kernels.blocks import add_product, block_descent, block_newton
 from coterie.kernels.losses import evaluate_loss
 
 _TOLERANCE = 1e-13
@@ -208,7 +208,7 @@ def _newton_on_blocks(hessian, linear, blocks, coef):
             weights[c, i] = coef[rows[i], c]
             for j in range(n):
                 own[c, i, j] = hessian[c, rows[i], rows[j]]
-        _add_product(own[c], weights[c], curved[c])
+        add_product(own[c], weights[c], curved[c])
     norms = np.empty(n_blocks)
     value = _model_value(slope, weights, curved, owner, norms)
     direction = np.empty((n_outputs, n))
@@ -221,7 +221,7 @@ def _newton_on_blocks(hessian, linear, blocks, coef):
             break
         along[:, :] = 0.0
         for c in range(n_outputs):
-            _add_product(own[c], direction[c], along[c])
+            add_product(own[c], direction[c], along[c])
         step = 1.0
         found = False
         while step > 1e-4 and not found:
