@@ -25,7 +25,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
