@@ -144,6 +144,81 @@ def _(threads: int, _: Path) -> Any:
     return lambda: group_confidence(model, X, y, n_pairs=10, n_permutations=1, random_state=0, n_jobs=threads)
 
 
+def _two_classes(name: str) -> tuple[Any, Any]:
+    import numpy as np
+
+    if name == "colon shape":  # 62 samples x 2,000 features with a common factor and noisy labels
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((62, 2000))
+        X[:, :200] += 1.5 * rng.standard_normal((62, 1))
+        return X, (X[:, :5].sum(axis=1) + X[:, 500:503].sum(axis=1) + 2.0 * rng.standard_normal(62) > 0).astype(int)
+    X, y = _real(name)
+    return np.asarray(X, dtype=np.float64), (y == np.unique(y)[0]).astype(int)
+
+
+def _validated_fit(data: str, threads: int) -> Callable[[], Any]:
+    from coterie import GroupDiscoveryClassifierCV
+
+    X, y = _two_classes(data)
+    kinds = ["support", "groups"]
+    return lambda: GroupDiscoveryClassifierCV(60, Cs=5, nested=True, predict_with=kinds, random_state=0, n_jobs=threads).fit(
+        X, y
+    )
+
+
+def _logistic(data: str) -> Callable[[], Any]:
+    from sklearn.linear_model import LogisticRegressionCV
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = _two_classes(data)
+    X = StandardScaler().fit_transform(X)
+    return lambda: LogisticRegressionCV(Cs=8, l1_ratios=(1.0,), solver="liblinear", cv=5, random_state=0).fit(X, y)
+
+
+def _discover(data: str, threads: int) -> Callable[[], Any]:
+    import coterie
+
+    X, y = _real(data)
+    return lambda: coterie.discover(X, y, random_state=0, n_jobs=threads)
+
+
+for _data in ("colon shape", "shipp", "su"):
+    for _threads in (1, 2):
+        TASKS[f"nested scores: {_data}, support and groups, {_threads} thread{'s'[: _threads - 1]}"] = (
+            lambda _, __, data=_data, threads=_threads: _validated_fit(data, threads)
+        )
+    TASKS[f"nested scores: {_data}, LogisticRegressionCV(l1, 8 C)"] = lambda _, __, data=_data: _logistic(data)
+for _data in ("shipp", "gravier", "gordon"):
+    TASKS[f"discover: {_data}, one thread"] = lambda _, __, data=_data: _discover(data, 1)
+
+
+@task("discover: pbmc68k_reduced, ten classes, one thread")
+def _(_: int, __: Path) -> Any:
+    import anndata
+    import coterie
+    import numpy as np
+    from _real import find_data
+
+    cells = anndata.read_h5ad(find_data("pbmc68k_reduced.h5ad"))
+    X, y = np.asarray(cells.X, dtype=np.float64), cells.obs["bulk_labels"].to_numpy().astype(str)
+    return lambda: coterie.discover(X, y, random_state=0, n_jobs=1)
+
+
+for _data in ("gordon", "shipp", "gravier"):
+
+    @task(f"confidence: {_data}, 25 pairs without permutations, 20 features, one thread")
+    def _(_: int, __: Path, data: str = _data) -> Any:
+        from coterie import GroupDiscoveryClassifier, group_confidence
+
+        X, y = _two_classes(data)
+        model = GroupDiscoveryClassifier(20, n_jobs=1).fit(X, y)
+        return lambda: group_confidence(model, X, y, n_pairs=25, n_permutations=0, random_state=0, n_jobs=1)
+
+    @task(f"fit: {_data}, 20 features, one thread")
+    def _(_: int, __: Path, data: str = _data) -> Any:
+        return _fit(*_two_classes(data), 20, 1)
+
+
 @task("embedded cross-validation: TPAMI data, 5 folds")
 def _(threads: int, _: Path) -> Any:
     return _fit(*_planted(), 20, threads, cv=5, random_state=0)

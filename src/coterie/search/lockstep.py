@@ -1,9 +1,11 @@
-"""Many searches over the same features in lockstep, with one pass over the features per round for all of them.
+"""Many searches over the same features, which share passes over them.
 
 Searches for different values of C, folds, half-samples or permuted labels differ in the loss, the sample weights or the
-labels. They advance together, round by round: :class:`~coterie.search.scores.SharedPass` scores the features for all searches,
-then every search takes its own step on one of the threads. Inside ``joblib.parallel_config("loky", n_jobs=...)`` the searches
-are divided among processes, each of which makes its own passes.
+labels. On dense data in memory, each search makes its rounds in compiled calls on one of the threads
+(:mod:`coterie.search.paths`). Searches that this does not complete, and searches on other data, advance in lockstep, round by
+round: :class:`~coterie.search.scores.SharedPass` scores the features for all searches in one pass, then every search takes its
+own step on one of the threads. Inside ``joblib.parallel_config("loky", n_jobs=...)`` the searches are divided among processes,
+each of which makes its own passes.
 
 The result of a search does not depend on the others: it has the same support features in the same order, with weights that
 agree to about ten digits. (The moments of dense features are computed for all weights at once, which rounds differently.)
