@@ -195,9 +195,10 @@ for _data in ("shipp", "gravier", "gordon"):
 @task("discover: pbmc68k_reduced, ten classes, one thread")
 def _(_: int, __: Path) -> Any:
     import anndata
-    import coterie
     import numpy as np
     from _real import find_data
+
+    import coterie
 
     cells = anndata.read_h5ad(find_data("pbmc68k_reduced.h5ad"))
     X, y = np.asarray(cells.X, dtype=np.float64), cells.obs["bulk_labels"].to_numpy().astype(str)

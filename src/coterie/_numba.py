@@ -66,7 +66,7 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
             return numba.njit(cache=False, **options)(function)
         # numba compares only the time of the kernel's own file. A kernel contains the kernels that it calls, and the index of
         # its cache refers to their types, so the files of all kernels count.
-        index = getattr(compiled._cache, "_cache_file", None)
+        index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
         if index is not None:
             index._version = f"{index._version} {_kernel_files_stamp()}"
         return cast(F, compiled)

@@ -81,7 +81,10 @@ OPTIONS = st.fixed_dictionaries(
 def test_compiled_rounds_are_those_of_the_general_loop(kind, seed, options, n_features):
     X, target = _data(seed)
     y = target if kind == "numbers" else np.digitize(target, np.quantile(target, [0.5] if kind[1] == "w" else [0.4, 0.7]))
-    estimator = (GroupDiscoveryRegressor if kind == "numbers" else GroupDiscoveryClassifier)(n_features, **options)
+    if kind == "numbers":
+        estimator = GroupDiscoveryRegressor(n_features, **options)
+    else:
+        estimator = GroupDiscoveryClassifier(n_features, class_weight="balanced" if seed % 2 else None, **options)
     with pytest.MonkeyPatch.context() as monkeypatch:
         weights = _weights(seed, len(X))
         theirs = _loops(estimator, X, y, weights, n_features, monkeypatch, False)

@@ -28,36 +28,73 @@ class WorkingSet(NamedTuple):
         Centred and scaled values of the samples with nonzero weight.
     norm : ndarray of shape (n_features,)
         Weighted norms of the columns.
+    weight : ndarray of shape (n_rows,)
+        Sample weights of the correlations. Those of the loss contain the weights of the classes as well.
     is_open : ndarray of bool of shape (n_features,)
         Whether a feature is a candidate. Features that a walk visits are not any more.
     """
 
     columns: np.ndarray
     norm: np.ndarray
+    weight: np.ndarray
     is_open: np.ndarray
 
 
 class PathState(NamedTuple):
-    """State of a search before the first round."""
+    """State of a search before the first round.
 
-    design: np.ndarray  # (n_rows, n_support)
+    Attributes
+    ----------
+    design : ndarray of shape (n_rows, n_support)
+        Columns of the support features.
+    blocks : ndarray of int of shape (n_blocks + 1,)
+        Bounds of the blocks.
+    coef : ndarray of shape (n_support, n_outputs)
+        Weights.
+    offsets : ndarray of shape (n_outputs, n_strata)
+        Eliminated offsets.
+    residual : ndarray of shape (n_outputs, n_rows)
+        Dual variables.
+    """
+
+    design: np.ndarray
     blocks: np.ndarray
-    coef: np.ndarray  # (n_support, n_outputs)
-    offsets: np.ndarray  # (n_outputs, n_strata)
-    residual: np.ndarray  # (n_outputs, n_rows)
+    coef: np.ndarray
+    offsets: np.ndarray
+    residual: np.ndarray
 
 
 class PathRecord(NamedTuple):
-    """Results of rounds, written by :func:`follow_path`. Features are positions in the working set."""
+    """Results of rounds, written by :func:`follow_path`.
 
-    features: np.ndarray  # new support features of all rounds
-    scores: np.ndarray  # their scores
-    ends: np.ndarray  # number of new support features after each round
-    coef: np.ndarray  # (n_rounds, n_support, n_outputs)
-    offsets: np.ndarray  # (n_rounds, n_outputs, n_strata)
-    residuals: np.ndarray  # (n_rounds + 1, n_outputs, n_rows): before the first round, and after each
-    figures: np.ndarray  # (n_rounds, 8): see FIGURES
-    closed_in: np.ndarray  # round in which a walk visited a feature of the working set, -1 for none
+    Attributes
+    ----------
+    features : ndarray of int
+        New support features of all rounds, as positions in the working set.
+    scores : ndarray
+        Scores of these features.
+    ends : ndarray of int of shape (n_rounds,)
+        Number of new support features after each round.
+    coef : ndarray of shape (n_rounds, n_support, n_outputs)
+        Weights after each round.
+    offsets : ndarray of shape (n_rounds, n_outputs, n_strata)
+        Eliminated offsets after each round.
+    residuals : ndarray of shape (n_rounds + 1, n_outputs, n_rows)
+        Dual variables before the first round and after each round.
+    figures : ndarray of shape (n_rounds, 8)
+        Numbers described by :data:`FIGURES`.
+    closed_in : ndarray of int
+        Round in which a walk visited a feature of the working set, -1 for none.
+    """
+
+    features: np.ndarray
+    scores: np.ndarray
+    ends: np.ndarray
+    coef: np.ndarray
+    offsets: np.ndarray
+    residuals: np.ndarray
+    figures: np.ndarray
+    closed_in: np.ndarray
 
 
 # Columns of PathRecord.figures: the lowest score that the walk visited, the highest score, dual and primal objective, value
@@ -154,7 +191,7 @@ def follow_path(working, supports, limit, tie_share, state, loss, limits, sizes,
     n_rounds, status : int
         Number of complete rounds, and why they ended.
     """
-    columns, norm, is_open = working.columns, working.norm, working.is_open
+    columns, norm, weight, is_open = working.columns, working.norm, working.weight, working.is_open
     scores = np.empty(columns.shape[0])
     found = np.empty(record.features.shape[0], np.int64)
     visited = np.empty(columns.shape[0], np.int64)
@@ -184,13 +221,13 @@ def follow_path(working, supports, limit, tie_share, state, loss, limits, sizes,
             if limit < np.inf:
                 for k in range(supports.shape[0]):
                     n_correlations += 1
-                    if abs(_weighted_product(columns[place], supports[k], loss.weight)) >= limit * norm[place]:
+                    if abs(_weighted_product(columns[place], supports[k], weight)) >= limit * norm[place]:
                         matched = True
                         break
                 k = 0
                 while k < n_found and not matched:
                     n_correlations += 1
-                    product = _weighted_product(columns[place], columns[found[k]], loss.weight)
+                    product = _weighted_product(columns[place], columns[found[k]], weight)
                     matched = abs(product) >= limit * norm[place] * norm[found[k]]
                     k += 1
             if not matched:

@@ -2,8 +2,8 @@
 
 Searches for different values of C, folds, half-samples or permuted labels differ in the loss, the sample weights or the
 labels. On dense data in memory, each search makes its rounds in compiled calls on one of the threads
-(:mod:`coterie.search.paths`). Searches that this does not complete, and searches on other data, advance in lockstep, round by
-round: :class:`~coterie.search.scores.SharedPass` scores the features for all searches in one pass, then every search takes its
+(:mod:`coterie.search.paths`). Searches that this does not complete, and searches on other data, advance in lockstep. In each
+round, :class:`~coterie.search.scores.SharedPass` scores the features for all searches in one pass. Then every search takes its
 own step on one of the threads. Inside ``joblib.parallel_config("loky", n_jobs=...)`` the searches are divided among processes,
 each of which makes its own passes.
 

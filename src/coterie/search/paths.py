@@ -109,6 +109,8 @@ class _CompiledPath:
         self._n_tied = 0
         self._n_multiplied = 0
         self.master.prepare_compiled(self.oracle.supports)
+        weight = self.view.sample_weight
+        self._weight = np.ones(len(self.master.used_samples)) if weight is None else weight[self.master.used_samples]
 
     def take_count(self) -> int:
         """Return the number of features multiplied since the last call."""
@@ -149,7 +151,7 @@ class _CompiledPath:
         record, state = self._record(sizes), self.master.path_state()
         record.residuals[0] = state.residual
         n_rounds, status = follow_path(
-            WorkingSet(self._columns(features), self._norms(features), self.oracle.candidates[features]),
+            WorkingSet(self._columns(features), self._norms(features), self._weight, self.oracle.candidates[features]),
             self._columns(supports) / self._norms(supports)[:, None],
             self.oracle.threshold - ROUNDING if self.oracle.constrained else np.inf,
             TIE,
