@@ -86,7 +86,7 @@ def test_every_way_has_the_same_outputs(rng, monkeypatch, name, value):
     expected = all_outputs(loops, members)
     used = []
     fit = group_models.fit_members
-    monkeypatch.setattr(group_models, "fit_members", lambda loop, own: used.append(len(own)) or fit(loop, own))
+    monkeypatch.setattr(group_models, "fit_members", lambda loop, own, start: used.append(len(own)) or fit(loop, own, start))
     monkeypatch.setattr(group_models, name, value)
     if name == "_READ_COLUMNS":
         monkeypatch.setattr(group_models, "_KEPT_BYTES", 0)
@@ -125,3 +125,17 @@ def test_results_do_not_depend_on_the_number_of_threads(rng):
     np.testing.assert_array_equal(fits[0].cv_results_["mean_test_score"], fits[1].cv_results_["mean_test_score"])
     assert fits[0].calibration_slope_ == fits[1].calibration_slope_
     assert set(fits[0].cv_results_["predict_with"]) == {"support", "groups"}
+
+
+def test_a_smaller_model_as_initial_point_does_not_change_the_model(rng):
+    """The weights of the smaller model are assigned to its members, wherever these are among the others."""
+    loops, members = paths(rng, "several classes")
+    for loop, own in zip(loops, members, strict=True):
+        few, all_members = own.at(2), own.at(len(loop.oracle.supports))
+        smaller = group_models.FittedMembers.of(loop, few, None)
+        warm = group_models.FittedMembers.of(loop, all_members, smaller)
+        cold = group_models.FittedMembers.of(loop, all_members, None)
+        np.testing.assert_allclose(warm.coef, cold.coef, rtol=1e-4, atol=1e-6 * np.abs(cold.coef).max())
+        assert max(part.gap for part in warm.parts) <= 1e-9
+        same = group_models.FittedMembers.of(loop, all_members, cold)
+        assert max(part.n_iter for part in same.parts) <= 1

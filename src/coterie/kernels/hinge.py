@@ -91,6 +91,36 @@ def unit_hinge_offset(output, label, weight, guess):
     return offset
 
 
+@kernel()
+def unit_hinge(output, label, weight, C, fit_intercept, guess, residual, curvature):
+    r"""Evaluate the squared hinge loss with a margin of 1. Writes ``residual`` and ``curvature``.
+
+    Returns the value, the conjugate and the offset. With an intercept, the dual variables of both classes are rescaled to
+    equal sums, which removes the effect of rounding in the offset.
+    """
+    offset = unit_hinge_offset(output, label, weight, guess) if fit_intercept else 0.0
+    value = 0.0
+    positive = 0.0
+    negative = 0.0
+    for i in range(output.shape[0]):
+        slack = max(1.0 - label[i] * (output[i] + offset), 0.0)
+        alpha = C * weight[i] * slack
+        value += 0.5 * alpha * slack
+        positive += alpha if label[i] > 0.0 else 0.0
+        negative += 0.0 if label[i] > 0.0 else alpha
+        residual[i] = alpha * label[i]
+        curvature[i] = C * weight[i] if slack > 0.0 else 0.0
+    rescale = fit_intercept and min(positive, negative) > 0.0
+    up = np.sqrt(negative / positive) if rescale else 1.0
+    down = np.sqrt(positive / negative) if rescale else 1.0
+    conjugate = 0.0
+    for i in range(output.shape[0]):
+        residual[i] *= up if label[i] > 0.0 else down
+        if weight[i] > 0.0:
+            conjugate += 0.5 * residual[i] ** 2 / (C * weight[i]) - residual[i] * label[i]
+    return value, conjugate, offset
+
+
 @kernel(reorder=True)
 def _slacks(margin, stratum, weight, C, offsets, residual, curvature):
     """Compute dual variables and curvature of some samples of an output.

@@ -76,8 +76,10 @@ def covariate_coef(states: Sequence[LossState]) -> np.ndarray | None:
     return np.hstack(known).T if known else None
 
 
-def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, list[Solution]]:
+def fit_members(loop: CuttingPlane, members: np.ndarray, start: np.ndarray | None = None) -> tuple[np.ndarray, list[Solution]]:
     """Fit a linear model with a loop's loss on the features ``members``, which need not be its current features.
+
+    ``start`` contains weights near the optimum, of the same shape as the result, if they are known.
 
     Returns the weights of their columns, of shape (n_members, n_outputs), and the solution for each output.
     """
@@ -88,7 +90,7 @@ def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, li
     design = design_of(loop.oracle.view)
     design.append(members, rows)
     used = loss if rows is None or rows.is_all else loss.merged(rows)
-    parts = [fit_ridge(part, design) for part in used.plain()]
+    parts = [fit_ridge(part, design, start=None if start is None else start[:, [c]]) for c, part in enumerate(used.plain())]
     return np.hstack([part.coef for part in parts]), parts
 
 

@@ -43,6 +43,8 @@ _FIRST_ROUNDS, _MAX_VECTORS = 32, 64
 # Rounds are made on a working set while the scores that a walk visits exceed those of the other features by this factor. In
 # data with a lower ratio, one or two rounds are verified, which saves no time. A failure raises the limit.
 _MIN_RATIO, _RAISE = 3.0, 1.5
+# Consecutive rounds without a suitable working set after which the other rounds are those of the plain loop.
+_MAX_ATTEMPTS = 3
 # Range of positive sample weights, and of their ratio, in which single precision neither over- nor underflows.
 _WEIGHTS, _MAX_WEIGHT_RATIO = (1e-12, 1e12), 1e6
 _ROUNDING = 1.0 + 1e-9
@@ -286,9 +288,13 @@ class Speculation:
         loop = self.loop
         loop.begin()
         upper: np.ndarray | None = None
-        while not loop.finished:
+        n_attempts = 0
+        while not loop.finished and n_attempts < _MAX_ATTEMPTS:
             working = self._full_round() if upper is None else self._bounded_round(upper)
+            n_attempts = n_attempts + 1 if working is None else 0
             upper = None if working is None or loop.finished else self._speculate(working)
+        while not loop.finished:
+            loop.step()
 
     def _full_round(self) -> WorkingSet | None:
         """Make a round of the plain loop. Return the working set of the next rounds if it is likely to suffice."""

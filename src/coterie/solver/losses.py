@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie._numba import read_only
 from coterie._parameters import Rule
-from coterie.kernels.hinge import unit_hinge_offset
+from coterie.kernels.hinge import unit_hinge
 from coterie.kernels.losses import SQUARED, SQUARED_HINGE, Evaluation, LossArrays, evaluate_loss
 from coterie.solver.design import Rows
 from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets
@@ -165,24 +165,15 @@ class UnitHinge(Loss):
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs, with b eliminated."""
-        z = outputs[:, 0]
-        offset = 0.0
-        if self.centred:
-            guess = 0.0 if previous is None else float(previous.offsets[0, 0])
-            offset = unit_hinge_offset(z, self.labels, self.weight, guess)
-        slack = np.maximum(1.0 - self.labels * (z + offset), 0.0)
-        alpha = self.C * self.weight * slack
-        if self.centred:  # Removes the effect of rounding in the offset: the sums of the two classes must be equal.
-            positive = self.labels > 0
-            sums = alpha[positive].sum(), alpha[~positive].sum()
-            if min(sums) > 0.0:
-                alpha *= np.where(positive, np.sqrt(sums[1] / sums[0]), np.sqrt(sums[0] / sums[1]))
-        used = self.weight > 0.0
+        residual, curvature = np.empty(len(self.labels)), np.empty(len(self.labels))
+        guess = 0.0 if previous is None or not self.centred else float(previous.offsets[0, 0])
+        z = np.ascontiguousarray(outputs[:, 0])
+        value, conjugate, offset = unit_hinge(z, self.labels, self.weight, self.C, self.centred, guess, residual, curvature)
         return LossState(
-            value=0.5 * self.C * float(self.weight @ slack**2),
-            conjugate=0.5 * float((alpha[used] ** 2 / self.weight[used]).sum()) / self.C - float(alpha.sum()),
-            residual=(alpha * self.labels)[:, None],
-            curvature=np.where(slack > 0.0, self.C * self.weight, 0.0)[:, None],
+            value=value,
+            conjugate=conjugate,
+            residual=residual[:, None],
+            curvature=curvature[:, None],
             offsets=np.array([[offset]]) if self.centred else np.empty((1, 0)),
             intercept=np.array([offset]),
             margin=np.ones(1),

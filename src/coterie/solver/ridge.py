@@ -55,11 +55,15 @@ def fit_ridge(loss: Loss, design: AnyDesign, *, precision: float = 1e-10, start:
             if solution.gap <= (max(precision, _ROUNDING) if fit.converged else precision):
                 return solution
         reduced, start = _reduced_design(products), None
-    if start is None:
+    near = None if start is None else _newton(loss, reduced, start, precision)
+    if near is not None and near.gap <= precision:
+        solution = near
+    else:
         start = np.zeros((reduced.n_features, 1))
         for easier in _stages(loss, reduced):
             start = _newton(easier, reduced, start, _STAGE_PRECISION).coef
-    solution = _newton(loss, reduced, start, precision)
+        solution = _newton(loss, reduced, start, precision)
+        solution = solution if near is None or solution.gap < near.gap else near
     if reduced is design:
         return solution
     coef = design.scores(solution.residual)

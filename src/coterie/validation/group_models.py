@@ -18,6 +18,7 @@ from coterie.data.view import FeatureView
 from coterie.search.loop import CuttingPlane
 from coterie.search.membership import Membership
 from coterie.search.outcome import covariate_coef, fit_members
+from coterie.solver.block_problem import Solution
 from coterie.solver.sample_space import SampleProblem
 
 # Smallest ratio of successive sizes at which models on groups are fitted.
@@ -106,6 +107,7 @@ def group_outputs(
     order = np.argsort(members.since, kind="stable")
     features, since = members.feature[order], members.since[order]
     products, n_added, active = np.zeros((0, 0)), 0, None
+    known: FittedMembers | None = None
     for size in coarse([entry.n_support for entry in loop.history]):
         n_members = int(np.searchsorted(since, size, side="right"))
         if problem is not None and (view.n_samples <= _FEW_SAMPLES or n_members > view.n_samples):
@@ -120,14 +122,32 @@ def group_outputs(
                 outputs = fit.outputs[:, samples].T + _offset(fit.intercept, fit.covariate_coef, covariates)
                 yield GroupOutputs(size, outputs, fit.margin, gap)
                 continue
-        yield _fitted_to_columns(loop, members.at(size), size, samples, covariates)
+        known = FittedMembers.of(loop, members.at(size), known)
+        yield _outputs_of(loop, known, size, samples, covariates)
 
 
-def _fitted_to_columns(
-    loop: CuttingPlane, members: np.ndarray, size: int, samples: np.ndarray, covariates: np.ndarray | None
+class FittedMembers(NamedTuple):
+    """A model that is fitted to the columns of some members, which are in increasing order."""
+
+    members: np.ndarray
+    coef: np.ndarray
+    parts: list[Solution]
+
+    @classmethod
+    def of(cls, loop: CuttingPlane, members: np.ndarray, smaller: FittedMembers | None) -> FittedMembers:
+        """Fit a model. The model of some of the members is a good initial point, if it is known."""
+        start = None
+        if smaller is not None:
+            start = np.zeros((len(members), smaller.coef.shape[1]))
+            start[np.searchsorted(members, smaller.members)] = smaller.coef
+        return cls(members, *fit_members(loop, members, start))
+
+
+def _outputs_of(
+    loop: CuttingPlane, fitted: FittedMembers, size: int, samples: np.ndarray, covariates: np.ndarray | None
 ) -> GroupOutputs:
-    """Return the outputs of a model that is fitted to the columns of the members."""
-    coef, parts = fit_members(loop, members)
+    """Return the outputs of a model for some samples."""
+    members, coef, parts = fitted
     states = [part.state for part in parts]
     offset = _offset(np.concatenate([state.intercept for state in states]), covariate_coef(states), covariates)
     margin = np.concatenate([state.margin for state in states])
