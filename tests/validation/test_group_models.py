@@ -137,5 +137,5 @@ def test_a_smaller_model_as_initial_point_does_not_change_the_model(rng):
         cold = group_models.FittedMembers.of(loop, all_members, None)
         np.testing.assert_allclose(warm.coef, cold.coef, rtol=1e-4, atol=1e-6 * np.abs(cold.coef).max())
         assert max(part.gap for part in warm.parts) <= 1e-9
-        same = group_models.FittedMembers.of(loop, all_members, cold)
+        same = group_models.FittedMembers.of(loop, few, smaller)
         assert max(part.n_iter for part in same.parts) <= 1
