@@ -75,7 +75,7 @@ def evaluate_loss(loss, outputs, guess, offsets, residual, curvature):
     written.
     """
     if loss.kind == SQUARED:
-        return _squared_loss(
+        return squared_loss(
             outputs[:, 0], loss.targets, loss.weight, loss.C, loss.constant, offsets[0], residual[0], curvature[0]
         )
     return squared_hinges(
@@ -84,7 +84,7 @@ def evaluate_loss(loss, outputs, guess, offsets, residual, curvature):
 
 
 @kernel()
-def _squared_loss(output, target, weight, C, constant, offset, residual, curvature):
+def squared_loss(output, target, weight, C, constant, offset, residual, curvature):
     """Evaluate the squared loss of one output. The offset, if there is one, is the weighted mean of the errors."""
     n_samples = output.shape[0]
     mean = 0.0

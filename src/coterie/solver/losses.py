@@ -13,8 +13,8 @@ import numpy as np
 
 from coterie._numba import read_only
 from coterie._parameters import Rule
-from coterie.kernels.hinge import unit_hinge
-from coterie.kernels.losses import SQUARED, SQUARED_HINGE, Evaluation, LossArrays, evaluate_loss
+from coterie.kernels.hinge import squared_hinges, unit_hinge
+from coterie.kernels.losses import SQUARED, SQUARED_HINGE, Evaluation, LossArrays, squared_loss
 from coterie.solver.design import Rows
 from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets
 
@@ -185,7 +185,25 @@ def _evaluated(loss: CompiledLoss, outputs: np.ndarray, previous: LossState | No
     arrays, (n_samples, n_outputs) = loss.arrays, outputs.shape
     guess = np.full(arrays.mass.shape, np.inf) if previous is None else previous.offsets
     offsets, residual, curvature = np.empty(guess.shape), np.empty((n_outputs, n_samples)), np.empty((n_outputs, n_samples))
-    value, conjugate = evaluate_loss(arrays, np.ascontiguousarray(outputs), guess, offsets, residual, curvature)
+    # The kernel for any loss contains all of them, which takes longer to compile than the one that is needed.
+    if arrays.kind == SQUARED:
+        output = np.ascontiguousarray(outputs[:, 0])
+        value, conjugate = squared_loss(
+            output, arrays.targets, arrays.weight, arrays.C, arrays.constant, offsets[0], residual[0], curvature[0]
+        )
+    else:
+        value, conjugate = squared_hinges(
+            np.ascontiguousarray(outputs),
+            arrays.codes,
+            arrays.classes,
+            arrays.weight,
+            arrays.C,
+            arrays.mass,
+            guess,
+            offsets,
+            residual,
+            curvature,
+        )
     return loss.state(Evaluation(value, conjugate, residual, curvature, offsets))
 
 
