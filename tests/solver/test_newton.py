@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from coterie.data import FeatureView, as_source
 from coterie.kernels import newton
 from coterie.kernels.losses import SQUARED_HINGE, evaluate_loss
+from coterie.solver.block_problem import penalty
 from coterie.solver.design import design_of
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from coterie.solver.master import Master
@@ -141,3 +142,15 @@ def test_factorisation_and_elimination(rng):
     assert newton._eliminate(system)
     np.testing.assert_allclose(system[:, 3], expected)
     assert not newton._eliminate(np.array([[1.0, 2.0, 1.0], [2.0, 4.0, 1.0]]))
+
+
+def test_a_step_must_decrease_the_objective_enough(rng):
+    """The penalty is half the squared sum of norms. A ten-thousandth of the predicted decrease is enough."""
+    coef, target, gradient, direction = (rng.standard_normal((4, 2)) for _ in range(4))
+    blocks = np.array([0, 1, 4])
+    change = newton._predicted_change(coef, target, gradient, blocks, direction)
+    np.testing.assert_array_equal(direction, target - coef)
+    assert change == pytest.approx(penalty(target, blocks) - penalty(coef, blocks) + (gradient * (target - coef)).sum())
+    assert newton._decreases(1.0 - 1.1e-4, 1.0, -1.0)
+    assert not newton._decreases(1.0 - 0.9e-4, 1.0, -1.0)
+    assert newton._decreases(1.0, 1.0, 0.0)

@@ -403,6 +403,26 @@ def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, c
 
 
 @kernel()
+def _predicted_change(coef, target, gradient, blocks, direction):
+    """Return the change of the objective that its slope predicts for a step from ``coef`` to ``target``.
+
+    Writes the ``direction`` of the step.
+    """
+    change = 0.5 * _sum_of_norms(target, blocks)[0] ** 2 - 0.5 * _sum_of_norms(coef, blocks)[0] ** 2
+    for j in range(coef.shape[0]):
+        for c in range(coef.shape[1]):
+            direction[j, c] = target[j, c] - coef[j, c]
+            change += gradient[j, c] * direction[j, c]
+    return change
+
+
+@kernel()
+def _decreases(value, before, predicted):
+    """Return True if an objective has decreased by enough of the predicted change (Armijo), up to rounding."""
+    return value <= before + 1e-4 * predicted + 1e-15 * abs(before)
+
+
+@kernel()
 def _column_product(row, coef, c):
     total = 0.0
     for j in range(row.shape[0]):
@@ -492,11 +512,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
                 gradient[j, c] = -gradient[j, c]
         _hessians(design, curvature, loss.strata, loss.signs, guess.shape[1], previous, products, hessian)
         _minimise_model(hessian, gradient, coef, blocks, values, vectors, linear, target)
-        predicted = 0.5 * _sum_of_norms(target, blocks)[0] ** 2 - 0.5 * norm_sum * norm_sum
-        for j in range(size):
-            for c in range(n_outputs):
-                direction[j, c] = target[j, c] - coef[j, c]
-                predicted += gradient[j, c] * direction[j, c]
+        predicted = _predicted_change(coef, target, gradient, blocks, direction)
         _output(design, direction, along)
         step = 1.0
         found = False
@@ -508,8 +524,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
                 for c in range(n_outputs):
                     trial_outputs[i, c] = outputs[i, c] + step * along[i, c]
             value, conjugate = evaluate_loss(loss, trial_outputs, offsets, trial_offsets, trial_residual, trial_curvature)
-            reached = 0.5 * _sum_of_norms(trial, blocks)[0] ** 2 + value
-            if reached <= primal + 1e-4 * step * predicted + 1e-15 * abs(primal):
+            if _decreases(0.5 * _sum_of_norms(trial, blocks)[0] ** 2 + value, primal, step * predicted):
                 found = True
                 break
             step *= 0.5
