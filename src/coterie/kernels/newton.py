@@ -32,7 +32,8 @@ class NewtonLimits(NamedTuple):
 
 
 @kernel(reorder=True)
-def _dot(a, b):
+def dot(a, b):
+    """Return the product of two vectors."""
     total = 0.0
     for k in range(a.shape[0]):
         total += a[k] * b[k]
@@ -48,7 +49,7 @@ def _output(array, coef, out):
         for j in range(n_features):
             column[j] = coef[j, 0]
         for i in range(array.shape[0]):
-            out[i, 0] = _dot(array[i], column)
+            out[i, 0] = dot(array[i], column)
         return
     for i in range(array.shape[0]):
         for c in range(n_outputs):

@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie._numba import kernel
 from coterie.kernels.losses import SQUARED
-from coterie.kernels.newton import proximal_newton
+from coterie.kernels.newton import dot, proximal_newton
 
 # Why rounds end: all requested rounds were made; no candidate of the working set is left; two candidates are tied, so that the
 # content of their columns decides; the Newton steps do not converge, so that another solver is required.
@@ -103,14 +103,6 @@ FIGURES = ("low", "best", "dual", "primal", "value", "conjugate", "n_iter", "n_c
 
 
 @kernel(reorder=True)
-def _product(a, b):
-    total = 0.0
-    for i in range(a.shape[0]):
-        total += a[i] * b[i]
-    return total
-
-
-@kernel(reorder=True)
 def _weighted_product(a, b, weight):
     total = 0.0
     for i in range(a.shape[0]):
@@ -127,7 +119,7 @@ def _score(columns, is_open, residual, scores):
         if is_open[j]:
             square = 0.0
             for c in range(residual.shape[0]):
-                square += _product(columns[j], residual[c]) ** 2
+                square += dot(columns[j], residual[c]) ** 2
             scores[j] = np.sqrt(square)
             best = max(best, scores[j])
     return best
