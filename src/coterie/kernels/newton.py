@@ -31,6 +31,34 @@ class NewtonLimits(NamedTuple):
     rounding_gap: float
 
 
+class NewtonResult(NamedTuple):
+    """Results of :func:`proximal_newton`.
+
+    Attributes
+    ----------
+    coef, offsets, residual, curvature : ndarray
+        Weights of shape (n_features, n_outputs), offsets of shape (n_outputs, n_strata), residual and curvature of shape
+        (n_outputs, n_samples).
+    value, conjugate, primal, dual : float
+        Value and conjugate of the loss, and both objectives.
+    gap : float
+        Relative gap of the objectives.
+    n_iter : int
+        Number of Newton steps.
+    """
+
+    coef: np.ndarray
+    offsets: np.ndarray
+    residual: np.ndarray
+    curvature: np.ndarray
+    value: float
+    conjugate: float
+    primal: float
+    dual: float
+    gap: float
+    n_iter: int
+
+
 @kernel(reorder=True)
 def dot(a, b):
     """Return the product of two vectors."""
@@ -379,7 +407,7 @@ def _solve_columns(factor, right):
 
 
 @kernel()
-def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, coef):
+def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, coef, several):
     """Minimise the quadratic model of a Newton step; see ``minimise_block_model``. Writes ``coef``."""
     n_outputs, size, _ = hessian.shape
     for c in range(n_outputs):
@@ -392,15 +420,15 @@ def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, c
     for sweeps in (20, 50, 200, 500):
         if block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE) < sweeps:
             break
-        if n_outputs > 1:
+        if several is None:
+            for j in range(size):
+                line[j] = linear[j, 0]
+                only[j] = coef[j, 0]
+            block_newton(hessian[0], line, blocks, only)
+            for j in range(size):
+                coef[j, 0] = only[j]
+        else:
             _newton_on_blocks(hessian, linear, blocks, coef)
-            continue
-        for j in range(size):
-            line[j] = linear[j, 0]
-            only[j] = coef[j, 0]
-        block_newton(hessian[0], line, blocks, only)
-        for j in range(size):
-            coef[j, 0] = only[j]
 
 
 @kernel()
@@ -439,7 +467,7 @@ def _copy(source, target):
 
 
 @kernel()
-def proximal_newton(design, loss, blocks, coef, guess, limits):
+def proximal_newton(design, loss, blocks, coef, guess, limits, several):
     r"""Make proximal Newton steps from the weights ``coef`` and return the best solution.
 
     Parameters
@@ -456,16 +484,13 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
         Initial offsets.
     limits : NewtonLimits
         When to stop.
+    several : bool or None
+        True if there are several outputs, None if there is one. Code of the other case is then not compiled.
 
     Returns
     -------
-    coef, offsets, residual, curvature : ndarray
-        Weights of shape (n_features, n_outputs), offsets of shape (n_outputs, n_strata), residual and curvature of shape
-        (n_outputs, n_samples).
-    value, conjugate, primal, dual, level : float
-        Value and conjugate of the loss, both objectives, and the larger of the blocks' half squared norms of scores.
-    n_iter : int
-        Number of Newton steps.
+    tuple
+        The fields of :class:`NewtonResult`.
     """
     size, n_outputs = coef.shape
     n_samples = loss.weight.shape[0]
@@ -485,7 +510,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
 
     _output(design, coef, outputs)
     value, conjugate = evaluate_loss(loss, outputs, guess, offsets, residual, curvature)
-    best_gap, best_value, best_conjugate, best_primal, best_dual, best_level, n_iter = np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, -1
+    best_gap, best_value, best_conjugate, best_primal, best_dual, n_iter = np.inf, 0.0, 0.0, 0.0, 0.0, -1
     stalled = 0
     last = limits.max_steps + limits.extra_steps
     for iteration in range(last + 1):
@@ -499,7 +524,6 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
         stalled = stalled + 1 if n_iter >= 0 and 0.5 * best_gap <= gap < limits.rounding_gap else 0
         if n_iter < 0 or gap <= best_gap:
             best_gap, best_value, best_conjugate, best_primal, best_dual = gap, value, conjugate, primal, dual
-            best_level = 0.5 * largest * largest
             n_iter = iteration
             _copy(coef, best_coef)
             _copy(offsets, best_offsets)
@@ -512,7 +536,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
             for c in range(n_outputs):
                 gradient[j, c] = -gradient[j, c]
         _hessians(design, curvature, loss.strata, loss.signs, guess.shape[1], previous, products, hessian)
-        _minimise_model(hessian, gradient, coef, blocks, values, vectors, linear, target)
+        _minimise_model(hessian, gradient, coef, blocks, values, vectors, linear, target, several)
         predicted = _predicted_change(coef, target, gradient, blocks, direction)
         _output(design, direction, along)
         step = 1.0
@@ -539,5 +563,5 @@ def proximal_newton(design, loss, blocks, coef, guess, limits):
         curvature, trial_curvature = trial_curvature, curvature
     return (
         best_coef, best_offsets, best_residual, best_curvature,
-        best_value, best_conjugate, best_primal, best_dual, best_level, n_iter,
+        best_value, best_conjugate, best_primal, best_dual, best_gap, n_iter,
     )  # fmt: skip

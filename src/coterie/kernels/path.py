@@ -1,7 +1,7 @@
-r"""Rounds of a search on a working set of dense features in one call: scores, walk, correlations and master problem.
+r"""The walk of a round on a working set of dense features in one call: scores, order and correlations.
 
-The mathematics of a round is that of :mod:`coterie.search.oracle` and :mod:`coterie.solver.master`. The caller verifies that
-no feature outside the working set could have changed a round (:mod:`coterie.search.paths`).
+The mathematics is that of :mod:`coterie.search.oracle`. The caller verifies that no feature outside the working set could have
+changed a round (:mod:`coterie.search.paths`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._numba import kernel
-from coterie.kernels.losses import SQUARED
-from coterie.kernels.newton import dot, proximal_newton
+from coterie.kernels.newton import dot
 
 # Why rounds end: all requested rounds were made; no candidate of the working set is left; two candidates are tied, so that the
 # content of their columns decides; the Newton steps do not converge, so that another solver is required.
@@ -65,7 +64,7 @@ class PathState(NamedTuple):
 
 
 class PathRecord(NamedTuple):
-    """Results of rounds, written by :func:`follow_path`.
+    """Results of compiled rounds.
 
     Attributes
     ----------
@@ -142,124 +141,70 @@ def _next_best(scores, tie):
 
 
 @kernel()
-def _append_column(design, column):
-    """Return a design by rows with one more column."""
-    n_rows, size = design.shape
-    result = np.empty((n_rows, size + 1))
-    for i in range(n_rows):
-        for j in range(size):
-            result[i, j] = design[i, j]
-        result[i, size] = column[i]
-    return result
-
-
-@kernel()
-def follow_path(working, supports, limit, tie_share, state, loss, limits, sizes, record):
-    r"""Make rounds of a search on a working set, and write their results to ``record`` and ``working.is_open``.
+def walk(working, supports, limit, tie_share, residual, record, n_found, size, visited):
+    r"""Visit the candidates of a working set in decreasing order of their scores, until a round has its new support features.
 
     Parameters
     ----------
     working : WorkingSet
         Features that may be selected.
     supports : ndarray of shape (n_known, n_rows)
-        Support features so far, divided by their norms. The new ones must not be correlated with them.
+        Support features of earlier calls, divided by their norms. The new ones must not be correlated with them.
     limit : float
         Absolute correlation from which a feature joins a group.
     tie_share : float
         Scores that differ by less than this share of the best score are tied.
-    state : PathState
-        State before the first round.
-    loss : LossArrays
-        The loss of the rows.
-    limits : NewtonLimits
-        When Newton steps end.
-    sizes : ndarray of int of shape (n_rounds,)
-        Number of new support features of each round.
+    residual : ndarray of shape (n_outputs, n_rows)
+        Dual variables.
     record : PathRecord
-        Arrays for the results.
+        Features and scores of earlier rounds. Those of this round are appended.
+    n_found : int
+        Number of support features of earlier rounds.
+    size : int
+        Number of new support features.
+    visited : ndarray of int of shape (n_features,)
+        Positions of the features visited, written.
 
     Returns
     -------
-    n_rounds, status : int
-        Number of complete rounds, and why they ended.
+    status, n_visited, n_correlations : int
+        Why the walk ended, and the numbers of features visited and of correlations evaluated.
+    low, best : float
+        The lowest score visited, and the highest score.
     """
-    columns, norm, weight, is_open = working.columns, working.norm, working.weight, working.is_open
+    columns, norm, weight, found = working.columns, working.norm, working.weight, record.features
     scores = np.empty(columns.shape[0])
-    found = np.empty(record.features.shape[0], np.int64)
-    visited = np.empty(columns.shape[0], np.int64)
-    design, coef, offsets, residual = state.design, state.coef, state.offsets, state.residual
-    n_outputs = coef.shape[1]
-    blocks = np.empty(state.blocks.shape[0] + sizes.shape[0], np.int64)
-    n_blocks = state.blocks.shape[0]
-    for t in range(n_blocks):
-        blocks[t] = state.blocks[t]
-    n_found = 0
-    for number in range(sizes.shape[0]):
-        best = _score(columns, is_open, residual, scores)
-        if best < 0.0:
-            return number, EXHAUSTED
-        n_before = n_found
-        n_visited = 0
-        n_correlations = 0
-        low = best
-        while n_found - n_before < sizes[number]:
-            place, tied = _next_best(scores, tie_share * best)
-            if place < 0:
-                return number, EXHAUSTED
-            if tied:
-                return number, TIED
-            low = scores[place]
-            matched = False
-            if limit < np.inf:
-                for k in range(supports.shape[0]):
-                    n_correlations += 1
-                    if abs(_weighted_product(columns[place], supports[k], weight)) >= limit * norm[place]:
-                        matched = True
-                        break
-                k = 0
-                while k < n_found and not matched:
-                    n_correlations += 1
-                    product = _weighted_product(columns[place], columns[found[k]], weight)
-                    matched = abs(product) >= limit * norm[place] * norm[found[k]]
-                    k += 1
-            if not matched:
-                found[n_found] = place
-                record.scores[n_found] = low
-                n_found += 1
-            scores[place] = -1.0
-            visited[n_visited] = place
-            n_visited += 1
-        for k in range(n_before, n_found):
-            design = _append_column(design, columns[found[k]])
-        blocks[n_blocks] = design.shape[1]
-        n_blocks += 1
-        start = np.zeros((design.shape[1], n_outputs))
-        for j in range(coef.shape[0]):
-            for c in range(n_outputs):
-                start[j, c] = coef[j, c]
-        solution = proximal_newton(design, loss, blocks[:n_blocks], start, offsets, limits)
-        coef, offsets, residual = solution[0], solution[1], solution[2]
-        primal, dual = solution[6], solution[7]
-        gap = (dual + primal) / max(abs(dual), abs(primal), 2.2250738585072014e-308)
-        if not gap <= limits.rounding_gap and loss.kind != SQUARED:
-            return number, DIFFICULT
-        for k in range(n_visited):
-            is_open[visited[k]] = False
-            record.closed_in[visited[k]] = number
-        for k in range(n_before, n_found):
-            record.features[k] = found[k]
-        record.ends[number] = n_found
-        for c in range(n_outputs):
-            for j in range(coef.shape[0]):
-                record.coef[number, j, c] = coef[j, c]
-            for e in range(offsets.shape[1]):
-                record.offsets[number, c, e] = offsets[c, e]
-            for i in range(residual.shape[1]):
-                record.residuals[number + 1, c, i] = residual[c, i]
-        figures = record.figures[number]
-        figures[0], figures[1], figures[2], figures[3] = low, best, dual, primal
-        figures[4], figures[5], figures[6], figures[7] = solution[4], solution[5], solution[9], n_correlations
-    return sizes.shape[0], COMPLETE
+    best = _score(columns, working.is_open, residual, scores)
+    low = best
+    n_visited = 0
+    n_correlations = 0
+    last = n_found + size
+    while n_found < last:
+        place, tied = _next_best(scores, tie_share * best)
+        if place < 0 or tied:
+            return TIED if tied else EXHAUSTED, n_visited, n_correlations, low, best
+        low = scores[place]
+        matched = False
+        if limit < np.inf:
+            for k in range(supports.shape[0]):
+                n_correlations += 1
+                if abs(_weighted_product(columns[place], supports[k], weight)) >= limit * norm[place]:
+                    matched = True
+                    break
+            k = 0
+            while k < n_found and not matched:
+                n_correlations += 1
+                product = _weighted_product(columns[place], columns[found[k]], weight)
+                matched = abs(product) >= limit * norm[place] * norm[found[k]]
+                k += 1
+        if not matched:
+            found[n_found] = place
+            record.scores[n_found] = low
+            n_found += 1
+        scores[place] = -1.0
+        visited[n_visited] = place
+        n_visited += 1
+    return COMPLETE, n_visited, n_correlations, low, best
 
 
 @kernel()

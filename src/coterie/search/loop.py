@@ -256,7 +256,7 @@ class CuttingPlane:
         return sizes
 
     def adopt(self, record: PathRecord, working: np.ndarray, n_rounds: int) -> None:
-        """Add rounds that were made by :func:`coterie.kernels.path.follow_path`, until ``on_round`` stops the loop.
+        """Add rounds that were made by :mod:`coterie.search.paths`, until ``on_round`` stops the loop.
 
         Parameters
         ----------

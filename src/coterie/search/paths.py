@@ -1,8 +1,9 @@
 r"""Searches on dense data in memory by compiled rounds, verified afterwards.
 
 **Working set.** A search selects few of many features, and most of them are among the best few hundred at its beginning.
-:func:`coterie.kernels.path.follow_path` makes rounds of a search on these features in one call that releases the GIL. So the
-searches of cross-validation and confidence run in parallel on threads, and no Python runs between their rounds.
+A round on these features is two calls that release the GIL: the walk (:func:`coterie.kernels.path.walk`) and the master
+problem (:func:`coterie.kernels.newton.proximal_newton`). So the searches of cross-validation and confidence run in parallel
+on threads, with little Python between their rounds. One call for several rounds would take seconds longer to compile.
 
 **Verification.** The walk of a round visits the features in decreasing order of their scores, down to a lowest score. It is
 the walk over all features if no feature outside the working set reaches that score. One matrix product of all features with
@@ -33,9 +34,10 @@ from coterie.kernels.path import (
     FIGURES,
     TIED,
     PathRecord,
+    PathState,
     WorkingSet,
     features_above,
-    follow_path,
+    walk,
 )
 from coterie.order import TIE
 from coterie.search.loop import CuttingPlane
@@ -69,6 +71,8 @@ def follow_paths(loops: Sequence[CuttingPlane], shared: SharedTop, n_threads: in
         return
     open_paths = [_CompiledPath(loop, shared, matrix) for loop in loops if _is_suitable(loop)]
     n_rounds = _FIRST_ROUNDS
+    if open_paths and not walk.signatures:
+        open_paths[0].advance(1)  # Two threads would compile the kernels more slowly than one.
     while open_paths and not stop_requested():
         # Paths advance in stages, so that a signal leaves them at similar sizes.
         run_chunks(partial(_advance, open_paths, n_rounds), range(len(open_paths) + 1), n_threads)
@@ -147,20 +151,10 @@ class _CompiledPath:
 
     def _rounds(self, sizes: np.ndarray) -> int:
         """Make rounds, verify them, and add those that are verified to the loop. Returns why the rounds ended."""
-        features, supports = self.working, self.oracle.supports
+        features = self.working
         record, state = self._record(sizes), self.master.path_state()
         record.residuals[0] = state.residual
-        n_rounds, status = follow_path(
-            WorkingSet(self._columns(features), self._norms(features), self._weight, self.oracle.candidates[features]),
-            self._columns(supports) / self._norms(supports)[:, None],
-            self.oracle.threshold - ROUNDING if self.oracle.constrained else np.inf,
-            TIE,
-            state,
-            self.master.arrays,
-            self.master.newton_limits._replace(max_steps=_NEWTON_STEPS, extra_steps=_EXTRA_STEPS),
-            sizes,
-            record,
-        )
+        n_rounds, status = self._follow(sizes, state, record)
         n_verified, lacking = self._verify(record, n_rounds)
         if n_verified:
             self.loop.adopt(record, features, n_verified)
@@ -171,6 +165,41 @@ class _CompiledPath:
             return status
         self.working = np.union1d(features, lacking)
         return COMPLETE
+
+    def _follow(self, sizes: np.ndarray, state: PathState, record: PathRecord) -> tuple[int, int]:
+        """Make rounds on the working set and write them to ``record``. Returns the complete rounds and why they ended."""
+        features, supports = self.working, self.oracle.supports
+        working = WorkingSet(self._columns(features), self._norms(features), self._weight, self.oracle.candidates[features])
+        known = self._columns(supports) / self._norms(supports)[:, None]
+        limit = self.oracle.threshold - ROUNDING if self.oracle.constrained else np.inf
+        limits = self.master.newton_limits._replace(max_steps=_NEWTON_STEPS, extra_steps=_EXTRA_STEPS)
+        visited, n_found = np.empty(len(features), dtype=np.int64), 0
+        design, blocks, coef, offsets, residual = state
+        for number, size in enumerate(sizes.tolist()):
+            status, n_visited, n_correlations, low, best = walk(
+                working, known, limit, TIE, residual, record, n_found, size, visited
+            )
+            if status != COMPLETE:
+                return number, status
+            design = np.hstack([design, working.columns[record.features[n_found : n_found + size]].T])
+            blocks = np.append(blocks, design.shape[1])
+            start = np.vstack([coef, np.zeros((size, coef.shape[1]))])
+            found = self.master.compiled_steps(design, blocks, start, offsets, limits)
+            if not found.gap <= limits.rounding_gap and self.master.has_interior:
+                return number, DIFFICULT
+            coef, offsets, residual = found.coef, found.offsets, found.residual
+            n_found += size
+            record.ends[number] = n_found
+            record.coef[number, : len(coef)] = coef
+            record.offsets[number] = offsets
+            record.residuals[number + 1] = residual
+            record.figures[number] = (
+                low, best, found.dual, found.primal, found.value, found.conjugate, found.n_iter, n_correlations
+            )  # fmt: skip
+            closed = visited[:n_visited]
+            working.is_open[closed] = False
+            record.closed_in[closed] = number
+        return len(sizes), COMPLETE
 
     def _columns(self, features: np.ndarray) -> np.ndarray:
         """Return features of the samples with nonzero weight, as the model uses them, by feature."""

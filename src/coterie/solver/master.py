@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from coterie.kernels.losses import Evaluation, LossArrays
-from coterie.kernels.newton import NewtonLimits, proximal_newton
+from coterie.kernels.newton import NewtonLimits, NewtonResult, proximal_newton
 from coterie.kernels.path import PathState
 from coterie.solver.block_problem import (
     MAX_COMPILED,
@@ -127,6 +127,11 @@ class Master:
         return "arrays" in self._parts and not self._separable
 
     @property
+    def has_interior(self) -> bool:
+        """Whether the interior-point method can solve problems on which Newton steps do not converge."""
+        return "mass" in self._parts
+
+    @property
     def arrays(self) -> LossArrays:
         """The loss of the samples of the design, in compiled form."""
         return self._merged.arrays
@@ -134,7 +139,7 @@ class Master:
     @property
     def newton_limits(self) -> NewtonLimits:
         """When the Newton steps of a problem end."""
-        steps = (_NEWTON_STEPS, _EXTRA_STEPS) if "mass" in self._parts else (_MAX_NEWTON_STEPS, 0)
+        steps = (_NEWTON_STEPS, _EXTRA_STEPS) if self.has_interior else (_MAX_NEWTON_STEPS, 0)
         return NewtonLimits(*steps, self.precision, _CLOSE_GAP, _ROUNDING_GAP)
 
     @property
@@ -158,7 +163,7 @@ class Master:
         self._state = self._merged.evaluate(self.design.output(self._coef), self._state)
 
     def path_state(self) -> PathState:
-        """Return the state from which :func:`coterie.kernels.path.follow_path` continues."""
+        """Return the state from which compiled rounds continue."""
         assert isinstance(self.design, DenseDesign)
         residual = np.ascontiguousarray(self._state.residual.T)
         return PathState(self.design.array, self.blocks, self._coef.copy(), self._state.offsets, residual)
@@ -217,7 +222,7 @@ class Master:
         coef, residual, n_iter = wide_master(self.design, self._merged, self.blocks, self._coef)
         state = self._merged.evaluate(self.design.output(coef), self._state)
         solution = self._certify(coef, state, state.residual, n_iter=n_iter)
-        if "mass" in self._parts:
+        if self.has_interior:
             # A recomputed residual has rounding errors multiplied by C. The solver's own residual may violate the sums of
             # the strata slightly. Use whichever has the smaller gap.
             kept = feasible_residual(self._merged, residual)
@@ -227,11 +232,10 @@ class Master:
     def _solve_narrow(self) -> Solution:
         """Solve with matrices over the columns."""
         best = None
-        has_interior = "mass" in self._parts
         if not self._separable:
-            steps = (_NEWTON_STEPS, _EXTRA_STEPS) if has_interior else (_MAX_NEWTON_STEPS, 0)
+            steps = (_NEWTON_STEPS, _EXTRA_STEPS) if self.has_interior else (_MAX_NEWTON_STEPS, 0)
             best = self._newton_steps(self._coef, *steps)
-            self._separable = best.gap > _ROUNDING_GAP and has_interior
+            self._separable = best.gap > _ROUNDING_GAP and self.has_interior
         if self._separable:
             coef, residual = interior_point(self.design, self._merged, self.blocks)
             inner = self._certify(coef, self._merged.evaluate(self.design.output(coef), self._state), residual)
@@ -284,10 +288,16 @@ class Master:
         """Do the same as :meth:`_newton_steps` in one call of a kernel."""
         assert isinstance(self.design, DenseDesign)
         limits = NewtonLimits(max_steps, extra_steps, self.precision, _CLOSE_GAP, _ROUNDING_GAP)
-        found = proximal_newton(self.design.array, self._merged.arrays, self.blocks, coef.copy(), self._state.offsets, limits)
-        coef, offsets, residual, curvature, value, conjugate, primal, dual, _, n_iter = found
-        state = self._merged.state(Evaluation(value, conjugate, residual, curvature, offsets))
-        return Solution.certified(primal, dual, coef, state.residual, state, n_iter)
+        found = self.compiled_steps(self.design.array, self.blocks, coef.copy(), self._state.offsets, limits)
+        state = self._merged.state(Evaluation(found.value, found.conjugate, found.residual, found.curvature, found.offsets))
+        return Solution.certified(found.primal, found.dual, found.coef, state.residual, state, found.n_iter)
+
+    def compiled_steps(
+        self, design: np.ndarray, blocks: np.ndarray, coef: np.ndarray, offsets: np.ndarray, limits: NewtonLimits
+    ) -> NewtonResult:
+        """Make compiled Newton steps on a given design; see :func:`coterie.kernels.newton.proximal_newton`."""
+        several = None if coef.shape[1] == 1 else True
+        return NewtonResult(*proximal_newton(design, self._merged.arrays, blocks, coef, offsets, limits, several))
 
     def _certify(
         self,
