@@ -84,6 +84,11 @@ def _kernel_files_stamp() -> str:
     return digest.hexdigest()
 
 
+def is_compiled(function: Any) -> bool:
+    """Return True if this process has compiled or loaded a kernel."""
+    return bool(function.signatures)
+
+
 class Compilation(NamedTuple):
     """Compilation of one specialisation of a function. ``seconds`` is processor time without the functions called by it."""
 

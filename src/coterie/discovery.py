@@ -20,6 +20,7 @@ from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView, mostly_zero
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
+from coterie.inputs.sample_groups import read_sample_groups
 from coterie.inputs.targets import task_of
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
@@ -86,8 +87,9 @@ def discover(
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.
 
-    groups : None
-        Sample groups, such as the donors of cells. Not supported yet: any value but None raises an error.
+    groups : array-like of shape (n_samples,), default=None
+        Sample groups: labels of samples that belong together, such as the donor of a cell or the patient of a visit. Folds,
+        half-samples and permutations keep them together. None uses those of a data set or store.
 
     covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
         Covariates, for which the model adjusts and which are never selected. None uses those of a data set or store.
@@ -166,16 +168,10 @@ def discover(
     >>> discovery.report()
     <Report, ... kB, not saved>
     """
-    if groups is not None:
-        raise ParameterError(
-            "groups is not supported yet by discover: samples of one group would be split between folds. Omit it, or pass one "
-            "sample per group, such as the mean.",
-            "groups",
-        )
     settings = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, **parameters}
     check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations)
     data = open_data(
-        X, y, sample_weight=sample_weight, covariates=covariates, feature_names=feature_names,
+        X, y, sample_weight=sample_weight, covariates=covariates, groups=groups, feature_names=feature_names,
         name=name, label=label, reader="discover", client=client,
     )  # fmt: skip
     if image_shape is not None:
@@ -289,8 +285,9 @@ def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> Grou
     """Return the fitted estimator, with settings chosen by validation if possible."""
     choose = validates(task, data.y, settings, fast=fast)
     model = _validated(data, task, settings) if choose else _plain(data, task, settings)
-    covariates = {} if task == "one-class" else {"covariates": data.covariates}
-    return model.fit(data.X, data.y, data.sample_weight, **covariates)
+    options = {} if task == "one-class" else {"covariates": data.covariates}
+    options |= {} if task == "one-class" and not choose else {"groups": data.groups}
+    return model.fit(data.X, data.y, data.sample_weight, **options)
 
 
 def _plain(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
@@ -318,11 +315,21 @@ def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscover
     if "predict_with" not in chosen and few and not mostly_zero(data.source):
         chosen["predict_with"] = ["support", "groups"]
     model = _estimator(DISCOVERY_CV[task], chosen, task, fast=False)
-    smallest = n_samples if task == "regression" else min(np.unique(np.asarray(data.y), return_counts=True)[1])
+    smallest = _smallest_class(data, task)
+    if "cv" not in chosen and data.groups is not None:
+        model.set_params(cv=int(np.clip(smallest, 2, _N_FOLDS)))  # Every class remains in the training part of each fold.
     folds = model.cv if isinstance(model.cv, Integral) else _MIN_CLASS_SIZE
     if "nested" not in chosen and smallest >= _MIN_CLASS_SIZE and int(folds) >= _MIN_CLASS_SIZE:
         model.set_params(nested=True)
     return model
+
+
+def _smallest_class(data: OpenedData, task: str) -> int:
+    """Return the number of samples, or of sample groups, that contain the rarest class; that of all for numbers."""
+    n_samples = data.source.shape[0]
+    units = np.arange(n_samples) if data.groups is None else read_sample_groups(data.groups, n_samples)
+    labels = np.zeros(n_samples) if task == "regression" else np.asarray(data.y)
+    return min(len(np.unique(units[labels == label])) for label in np.unique(labels))
 
 
 def _searched(settings: Settings, n_features: int) -> dict[str, Any]:
@@ -381,6 +388,7 @@ def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None
             data.y,
             data.sample_weight,
             covariates=data.covariates,
+            groups=data.groups,
             random_state=model.random_state,
             n_jobs=model.n_jobs,
             verbose=model.verbose,

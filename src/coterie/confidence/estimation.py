@@ -27,6 +27,7 @@ from coterie.confidence.result import Choices, GroupConfidence
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.estimators.documentation import documented
 from coterie.inputs.opening import Input
+from coterie.inputs.sample_groups import halves, permutation_within
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
@@ -49,6 +50,7 @@ def group_confidence(
     sample_weight: SamplesLike = None,
     *,
     covariates: CovariatesLike = None,
+    groups: SamplesLike = None,
     n_pairs: int = 25,
     n_permutations: int = 5,
     resume: GroupConfidence | None = None,
@@ -129,8 +131,9 @@ def group_confidence(
     3
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
-    data = input_of(model, X, y, sample_weight, covariates, client)
+    data = input_of(model, X, y, sample_weight, covariates, groups, client)
     _check_covariates(model, data)
+    _check_sample_groups(model, data)
     if not (is_classifier(model) or is_regressor(model)):
         n_permutations = 0
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
@@ -182,6 +185,12 @@ def _check_covariates(model: GroupDiscovery, data: Input) -> None:
         raise ValueError("The model was fitted without covariates. Omit covariates, or fit the model with them.")
     if wanted is not None and data.covariates is None:
         raise ValueError(f"The model was fitted with covariates ({', '.join(wanted)}). Pass them with covariates=.")
+
+
+def _check_sample_groups(model: GroupDiscovery, data: Input) -> None:
+    """Raise a ValueError if the model was fitted with sample groups and the data have none."""
+    if data.groups is None and hasattr(model, "n_sample_groups_"):
+        raise ValueError("The model was fitted with sample groups. Pass them with groups=.")
 
 
 def _seed(random_state: RandomStateLike) -> int:
@@ -240,6 +249,8 @@ class _Task:
             text.update(self.data.weight.tobytes())
         if self.data.covariates is not None:
             text.update(np.ascontiguousarray(self.data.covariates).tobytes())
+        if self.data.groups is not None:
+            text.update(self.data.groups.tobytes())
         return text.hexdigest()
 
     def previous_results(
@@ -340,12 +351,19 @@ def _members(loop: CuttingPlane) -> list[np.ndarray]:
 
 
 def permute_labels(data: Input, seed: int, permutation: int) -> Input:
-    """Return the data with labels permuted among the samples of nonzero weight, or unchanged for ``permutation`` 0."""
+    """Return the data with labels permuted among the samples of nonzero weight, or unchanged for ``permutation`` 0.
+
+    Sample groups restrict the permutation; see :func:`coterie.inputs.sample_groups.permutation_within`.
+    """
     if permutation == 0:
         return data
     order = np.arange(len(data.targets))
     used = _used(data)
-    order[used] = np.random.default_rng([seed, permutation]).permutation(used)
+    rng = np.random.default_rng([seed, permutation])
+    if data.groups is None:
+        order[used] = rng.permutation(used)
+    else:
+        order[used] = used[permutation_within(data.groups[used], data.targets[used], rng)]
     # Covariates are permuted with the labels, which keeps their relation. Only the relation to the features is broken.
     covariates = None if data.covariates is None else data.covariates[order]
     return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates)
@@ -357,17 +375,22 @@ def complementary(data: Input, seed: int, permutation: int, pair: int, *, strati
     The halves depend only on ``seed``, ``permutation`` (that of the labels of ``data``) and ``pair``, not on earlier draws. If
     the number of samples is odd, the first half has one more than the second. If ``stratified``, each class is halved
     separately. Among the classes with an odd number of samples, the first gives its extra sample to the first half, the next
-    one to the second half, and so on in alternation.
+    one to the second half, and so on in alternation. Sample groups are not divided; see
+    :func:`coterie.inputs.sample_groups.halves`.
     """
     rng = np.random.default_rng([seed, permutation, 1 + pair])
     used = _used(data)
+    weight = np.ones(len(data.targets)) if data.weight is None else data.weight
+    first, second = np.zeros_like(weight), np.zeros_like(weight)
+    if data.groups is not None:
+        half = halves(data.groups[used], data.targets[used] if stratified else None, rng)
+        first[used[half]], second[used[~half]] = weight[used[half]], weight[used[~half]]
+        return first, second
     order = rng.permutation(used)
     if stratified:  # Sort by class; the order within a class stays random.
         order = order[np.argsort(data.targets[order], kind="stable")]
     elif rng.random() < 0.5:
         order = order[::-1]
-    weight = np.ones(len(data.targets)) if data.weight is None else data.weight
-    first, second = np.zeros_like(weight), np.zeros_like(weight)
     first[order[::2]], second[order[1::2]] = weight[order[::2]], weight[order[1::2]]
     return first, second
 

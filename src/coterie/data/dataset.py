@@ -39,6 +39,8 @@ class Dataset:
         n_features. The source carries them (:func:`coterie.data.annotated`), and groups hold those of their features.
     covariates : Covariates or None
         Covariates of the samples (``values`` and ``names``), for which ``fit(dataset)`` adjusts.
+    sample_groups : ndarray of shape (n_samples,) or None
+        Sample groups, such as the donors of cells, which validation keeps together.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Dataset:
     notes: dict[str, Any] = field(default_factory=dict)
     feature_info: dict[str, np.ndarray | PackedStrings] = field(default_factory=dict)
     covariates: Covariates | None = None
+    sample_groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", annotated(self.source, self.feature_info))

@@ -128,7 +128,15 @@ def open_features(
     finally:
         reader.close()
     dataset = Dataset(
-        source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info, reader.covariates
+        source,
+        reader.labels,
+        reader.sample_names,
+        reader.format,
+        path,
+        reader.notes,
+        reader.feature_info,
+        reader.covariates,
+        reader.sample_groups,
     )
     return _drop_and_impute(dataset, None if in_table else drop, impute)
 
@@ -311,7 +319,8 @@ def _open_store(
             raise DataFileError(f"the file has {len(y)} labels, but {path} has {store.shape[0]} samples.", str(label))
     covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
     source = store.source if place is None else place(store)
-    return Dataset(source, y, store.sample_names, "store", store.path, store.notes, store.feature_info, covariates)
+    about = (store.sample_names, "store", store.path, store.notes, store.feature_info)
+    return Dataset(source, y, *about, covariates, store.sample_groups)
 
 
 def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> Covariates:

@@ -144,6 +144,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         *,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
+        groups: SamplesLike = None,
         client: ClientLike = None,
     ) -> Self:
         """Find groups of features that predict the target.
@@ -159,6 +160,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
             Covariates such as age, sex or principal components. The model adjusts for them and never selects them. They are
             fitted together with the features, with a negligible penalty. None uses those of a data set or store.
+        %(sample_groups)s
         %(client)s
 
         Returns
@@ -166,7 +168,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         self : estimator
             The fitted estimator.
         """
-        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, covariates, client))
+        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, covariates, groups, client))
 
     def _read(
         self,
@@ -175,6 +177,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         sample_weight: SamplesLike = None,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
+        groups: SamplesLike = None,
         client: ClientLike = None,
     ) -> Input:
         return open_input(
@@ -185,6 +188,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             sample_weight=sample_weight,
             covariates=covariates,
             adjusts=self._adjusts,
+            groups=groups,
             feature_names=feature_names,
             client=client,
         )
@@ -345,10 +349,11 @@ def input_of(
     y: TargetsLike = None,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    groups: SamplesLike = None,
     client: ClientLike = None,
 ) -> Input:
     """Return data opened and checked as in the fit of a model."""
-    return model._read(X, y, sample_weight=sample_weight, covariates=covariates, client=client)
+    return model._read(X, y, sample_weight=sample_weight, covariates=covariates, groups=groups, client=client)
 
 
 def _warn_if_short(loop: CuttingPlane, n_features: int | None, max_rounds: int | None) -> None:

@@ -191,6 +191,10 @@ sample_weight : array-like of shape (n_samples,), default=None
 
 covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
     Covariates of the fit. None uses those of a data set or store.
+
+groups : array-like of shape (n_samples,), default=None
+    Sample groups of the fit. Half-samples consist of whole groups. Labels that are constant within groups are permuted
+    between groups, others within groups. None uses those of a data set or store.
 """,
     "about_data": """
 name : str, default=None
@@ -323,6 +327,11 @@ X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Stor
     "sample_weight": """
 sample_weight : array-like of shape (n_samples,), default=None
     Non-negative weights. A weight of 2 is equivalent to having the sample twice.
+""",
+    "sample_groups": """
+groups : array-like of shape (n_samples,), default=None
+    Sample groups: labels of samples that belong together, such as the donor of a cell or the patient of a visit. Folds
+    consist of whole groups, so that a held-out score is one for new groups. None uses those of a data set or store.
 """,
     "feature_names": """
 feature_names : array-like of str or callable, default=None

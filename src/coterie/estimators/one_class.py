@@ -357,6 +357,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         sample_weight: SamplesLike = None,
         *,
         feature_names: NamesLike = None,
+        groups: SamplesLike = None,
         client: ClientLike = None,
     ) -> Self:
         """Choose the settings on held-out normal samples and outliers, then find the groups in all normal samples.
@@ -369,6 +370,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
             samples are normal, and ``scoring`` must be a function that works without outliers.
         %(sample_weight)s
         %(feature_names)s
+        %(sample_groups)s
         %(client)s
 
         Returns
@@ -376,7 +378,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         self : GroupDiscoveryOneClassCV
             The fitted estimator.
         """
-        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, client=client))
+        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, groups=groups, client=client))
 
     def fit_predict(self, X: FeaturesLike, y: TargetsLike = None, sample_weight: SamplesLike = None) -> np.ndarray:
         """Fit to X and y, and predict X.

@@ -173,7 +173,14 @@ class ValidatedDiscovery(GroupDiscovery):
         """Return the folds with their weights; each fold must have training and held-out samples of positive weight."""
         fit_weight, score_weight = (np.ones(data.n_samples) if w is None else w for w in (data.weight, data.score_weight))
         folds = []
-        parts = read_folds(self.cv, data.labels, classifier=self._stratified, shuffle=True, random_state=self.random_state)
+        parts = read_folds(
+            self.cv,
+            data.labels,
+            classifier=self._stratified,
+            shuffle=True,
+            random_state=self.random_state,
+            groups=data.groups,
+        )
         for number, (train, held_out) in enumerate(parts, start=1):
             weight = np.zeros(data.n_samples)
             weight[train] = fit_weight[train]

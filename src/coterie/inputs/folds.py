@@ -6,13 +6,21 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 
 # Indices of the training and of the test samples.
 Fold: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
-def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = False, random_state: Any = None) -> list[Fold]:
+def read_folds(
+    cv: Any,
+    y: np.ndarray,
+    *,
+    classifier: bool,
+    shuffle: bool = False,
+    random_state: Any = None,
+    groups: np.ndarray | None = None,
+) -> list[Fold]:
     """Return the training and test samples of each fold.
 
     Parameters
@@ -27,6 +35,8 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
         Whether a number of folds means shuffled folds. Otherwise they are those of ``cross_val_score``.
     random_state : int, RandomState instance or None
         Seed of the shuffling.
+    groups : ndarray of int of shape (n_samples,), optional
+        Sample groups. A number of folds then means folds of whole groups, shuffled if ``shuffle``. A splitter gets them.
     """
     cv = cv.item() if isinstance(cv, np.generic) else cv  # shown without the NumPy type in messages
     if classifier and y.dtype.kind != "f":
@@ -36,6 +46,8 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
     if whole and int(cv) > len(y):
         raise ValueError(f"cv={cv} exceeds the number of samples ({len(y)}). Use fewer folds.")
+    if whole and groups is not None and int(cv) > (n_groups := len(np.unique(groups))):
+        raise ValueError(f"cv={cv} exceeds the number of sample groups ({n_groups}). Use fewer folds.")
     try:
         if isinstance(cv, (str, bytes)):  # strings have a method "split", so check_cv would accept them
             raise TypeError(cv)
@@ -43,10 +55,13 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     except (TypeError, ValueError) as error:
         message = f"cv={cv!r} must be a number of folds (at least 2) or a scikit-learn splitter."
         raise ValueError(message) from error
-    if whole and shuffle:
+    if whole and groups is not None:
+        kind = StratifiedGroupKFold if classifier else GroupKFold
+        splitter = kind(int(cv), shuffle=shuffle, random_state=random_state if shuffle else None)
+    elif whole and shuffle:
         splitter = type(splitter)(int(cv), shuffle=True, random_state=random_state)
     given = not (whole or cv is None or hasattr(cv, "split"))  # check_cv has converted an iterable of folds to a list
-    parts = splitter.cv if given else splitter.split(np.zeros((len(y), 1)), y)
+    parts = splitter.cv if given else splitter.split(np.zeros((len(y), 1)), y, groups)
     folds = [_checked_fold(fold, number, len(y)) for number, fold in enumerate(parts)]
     if not folds:
         raise ValueError(f"cv={cv!r} has no folds.")

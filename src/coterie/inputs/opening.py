@@ -25,6 +25,7 @@ from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.frames import is_lazy
 from coterie.inputs.naming import named
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
+from coterie.inputs.sample_groups import read_sample_groups
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
 
@@ -53,6 +54,11 @@ class Unwrapped(NamedTuple):
     def covariates(self) -> Covariates | None:
         """Covariates of the container, or None."""
         return None if self.origin is None else self.origin.covariates
+
+    @property
+    def sample_groups(self) -> np.ndarray | None:
+        """Sample groups of the container, or None."""
+        return None if self.origin is None else self.origin.sample_groups
 
 
 def unwrap(
@@ -180,6 +186,8 @@ class Input:
         Sample weights in held-out scores.
     covariates : ndarray of shape (n_samples, n_covariates) or None
         Covariates.
+    groups : ndarray of int of shape (n_samples,) or None
+        Numbers of the sample groups, which folds, half-samples and permutations keep together.
     attributes : dict
         Attributes of the fitted estimator that describe its data: ``n_features_in_``, feature names, covariate names.
     """
@@ -192,6 +200,7 @@ class Input:
     weight: np.ndarray | None
     score_weight: np.ndarray | None
     covariates: np.ndarray | None
+    groups: np.ndarray | None
     attributes: dict[str, Any]
 
     @property
@@ -224,6 +233,7 @@ def open_input(
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
     adjusts: bool = False,
+    groups: SamplesLike = None,
     feature_names: NamesLike = None,
     client: ClientLike = None,
 ) -> Input:
@@ -246,6 +256,8 @@ def open_input(
         Covariates. With ``adjusts``, None means those of X.
     adjusts : bool, default=False
         Whether the reader adjusts for covariates.
+    groups : array-like of shape (n_samples,), optional
+        Sample groups. None means those of X.
     feature_names : array-like of str or callable, optional
         Names of the features.
     client : distributed.Client, optional
@@ -258,13 +270,22 @@ def open_input(
     if feature_names is not None:
         reading = read_source(reader, named(reading.source, feature_names))
     hint = labels_hint(X) if found.y is None else ""
-    return _checked(reading, found.X, found.y, reader, target, sample_weight, covariates, hint)
+    groups = found.sample_groups if groups is None else groups
+    return _checked(reading, found.X, found.y, reader, target, sample_weight, covariates, groups, hint)
 
 
 def _checked(
-    reading: Reading, X: Any, y: Any, reader: BaseEstimator, target: TargetKind, sample_weight: Any, covariates: Any, hint: str
+    reading: Reading,
+    X: Any,
+    y: Any,
+    reader: BaseEstimator,
+    target: TargetKind,
+    sample_weight: Any,
+    covariates: Any,
+    groups: Any,
+    hint: str,
 ) -> Input:
-    """Check targets, weights and covariates, and return the input."""
+    """Check targets, weights, covariates and sample groups, and return the input."""
     n_samples, attributes = reading.source.shape[0], dict(reading.attributes)
     classes: np.ndarray | None = None
     if target in ("none", "any") or (target == "optional" and y is None):
@@ -290,7 +311,10 @@ def _checked(
                 "as samples?"
             )
         attributes["covariate_names_"] = np.array(names, dtype=object)
-    return Input(reading.source, X, labels, targets, classes, weight, score_weight, values, attributes)
+    codes = None if groups is None else read_sample_groups(groups, n_samples)
+    if codes is not None:
+        attributes["n_sample_groups_"] = int(codes.max(initial=-1)) + 1
+    return Input(reading.source, X, labels, targets, classes, weight, score_weight, values, codes, attributes)
 
 
 def _normal_weight(normal: np.ndarray, given: np.ndarray | None) -> np.ndarray | None:

@@ -39,6 +39,7 @@ class OpenedData:
     y: TargetsLike
     sample_weight: SamplesLike
     covariates: CovariatesLike
+    groups: SamplesLike
     source: FeatureSource
     feature_info: Content
     label: str | None  # name of ``y``
@@ -51,6 +52,7 @@ def open_data(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    groups: SamplesLike = None,
     feature_names: NamesLike = None,
     feature_info: Content | None = None,
     name: str | None = None,
@@ -79,7 +81,8 @@ def open_data(
         about["notes"] = origin.notes
     covariates = found.covariates if covariates is None else covariates
     info = {str(key): values for key, values in feature_info.items()}
-    return OpenedData(features, found.y, sample_weight, covariates, source, info, label, about)
+    groups = found.sample_groups if groups is None else groups
+    return OpenedData(features, found.y, sample_weight, covariates, groups, source, info, label, about)
 
 
 def assemble(

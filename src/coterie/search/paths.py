@@ -21,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from coterie._numba import run_chunks
+from coterie._numba import is_compiled, run_chunks
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING
 from coterie.data.memory import DenseSource
@@ -71,7 +71,7 @@ def follow_paths(loops: Sequence[CuttingPlane], shared: SharedTop, n_threads: in
         return
     open_paths = [_CompiledPath(loop, shared, matrix) for loop in loops if _is_suitable(loop)]
     n_rounds = _FIRST_ROUNDS
-    if open_paths and not walk.signatures:
+    if open_paths and not is_compiled(walk):
         open_paths[0].advance(1)  # Two threads would compile the kernels more slowly than one.
     while open_paths and not stop_requested():
         # Paths advance in stages, so that a signal leaves them at similar sizes.

@@ -193,6 +193,7 @@ class Search:
             settings.cv_part,
             classifier=data.classes is not None,
             random_state=settings.random_state,
+            groups=data.groups,
         )
         return VotingOracle(measure, [settings.measure(part) for part in parts], **options)
 

@@ -32,7 +32,14 @@ from coterie.search.scores import LazyScores, SharedPass
 
 
 def fold_parts(
-    view: FeatureView, y: np.ndarray, cv: FoldsLike, cv_part: str, *, classifier: bool, random_state: RandomStateLike
+    view: FeatureView,
+    y: np.ndarray,
+    cv: FoldsLike,
+    cv_part: str,
+    *,
+    classifier: bool,
+    random_state: RandomStateLike,
+    groups: np.ndarray | None = None,
 ) -> list[FeatureView]:
     """Return the part of a view that each fold uses.
 
@@ -46,7 +53,7 @@ def fold_parts(
         View of all samples.
     y : ndarray of shape (n_samples,)
         Labels or targets.
-    cv, classifier, random_state
+    cv, classifier, random_state, groups
         As in :func:`coterie.inputs.folds.read_folds`.
     cv_part : {"training", "fold"}
         Whether a fold uses its training samples or the samples of the fold itself.
@@ -55,7 +62,9 @@ def fold_parts(
     present = all_samples if view.sample_weight is None else np.flatnonzero(view.sample_weight)
     divided = present if isinstance(cv, Integral) else all_samples
     parts = []
-    for train, own in read_folds(cv, y[divided], classifier=classifier, shuffle=True, random_state=random_state):
+    own_groups = None if groups is None else groups[divided]
+    folds = read_folds(cv, y[divided], classifier=classifier, shuffle=True, random_state=random_state, groups=own_groups)
+    for train, own in folds:
         samples = np.intersect1d(divided[train if cv_part == "training" else own], present)
         if len(samples) and (part := view.part(samples)).moments.n_varying:
             parts.append(part)

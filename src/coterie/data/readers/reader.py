@@ -74,6 +74,7 @@ class Reader:
         self.feature_names: PackedStrings | None = None
         self.feature_info: dict[str, np.ndarray | PackedStrings] = {}
         self.covariates: Covariates | None = None
+        self.sample_groups: np.ndarray | None = None
         self.notes: dict[str, Any] = {}
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
@@ -87,6 +88,7 @@ class Reader:
         for what, values, n, of in (
             ("labels", self.labels, n_samples, "samples"),
             ("sample names", self.sample_names, n_samples, "samples"),
+            ("sample groups", self.sample_groups, n_samples, "samples"),
             ("feature names", self.feature_names, n_features, "features"),
         ):
             if values is not None and len(values) != n:

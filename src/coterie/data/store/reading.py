@@ -281,6 +281,16 @@ class Store:
             raise damaged(self._file("covariates"), "the type, number or values of the covariates are invalid")
         return Covariates(np.array(values).reshape(self.shape[0], len(names)), tuple(names))
 
+    @cached_property
+    def sample_groups(self) -> np.ndarray | None:
+        """Sample groups, or None."""
+        labels = self._strings("sample_groups")
+        if labels is None:
+            return None
+        if len(labels) != self.shape[0]:
+            raise damaged(self._file("sample_groups_offsets"), "the number of sample groups is not that of the samples")
+        return np.asarray(labels, dtype=object)
+
     def _strings(self, name: str) -> PackedStrings | None:
         if f"{name}_offsets" not in self._entries:
             return None
@@ -446,7 +456,8 @@ def check_store(path: PathLike) -> Store:
         found = checksum(Path(store.place.file(entry["file"])))
         if found != entry["crc32"]:
             raise damaged(store.place.file(entry["file"]), f"its checksum is {found} instead of {entry['crc32']}")
-    for part in (store.source, store.y, store.feature_names, store.sample_names, store.feature_info, store.covariates):
+    labels = (store.y, store.sample_groups, store.feature_names, store.sample_names)
+    for part in (store.source, *labels, store.feature_info, store.covariates):
         del part  # each is checked when it is created
     return store
 

@@ -104,6 +104,8 @@ class StoreWriter:
         self._add_labels(reader.labels)
         self.add_strings("feature_names", reader.feature_names)
         self.add_strings("sample_names", reader.sample_names)
+        if reader.sample_groups is not None:
+            self.add_strings("sample_groups", PackedStrings.pack(map(str, reader.sample_groups.tolist())))
         if reader.covariates is not None:
             self.add("covariates", reader.covariates.values)
             self.add_strings("covariate_names", PackedStrings.pack(reader.covariates.names))
@@ -224,6 +226,7 @@ def write_store(
     by: str = "samples",
     feature_names: Iterable[str] | None = None,
     sample_names: Iterable[str] | None = None,
+    sample_groups: Any = None,
     feature_info: dict[str, Any] | None = None,
     notes: dict[str, Any] | None = None,
     overwrite: bool = False,
@@ -245,6 +248,8 @@ def write_store(
         Axis along which the data are divided into blocks.
     feature_names, sample_names : iterable of str, optional
         Names.
+    sample_groups : array-like of shape (n_samples,), optional
+        Sample groups, such as the donors of cells, which validation keeps together. They are stored as text.
     feature_info : dict of str to array of length n_features, optional
         Annotations of the features, such as positions on a chromosome.
     notes : dict, optional
@@ -282,6 +287,7 @@ def write_store(
     reader = _ArrayReader(Path(path), X, y, by)
     reader.feature_names = None if feature_names is None else PackedStrings.pack(feature_names)
     reader.sample_names = None if sample_names is None else PackedStrings.pack(sample_names)
+    reader.sample_groups = None if sample_groups is None else np.asarray(sample_groups)
     for key, column in (feature_info or {}).items():
         values = column if isinstance(column, PackedStrings) else np.asarray(column)
         numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
