@@ -31,7 +31,7 @@ class Problem(NamedTuple):
     planted: tuple[tuple[int, ...], ...] = ()
 
 
-def donors(seed: int, *, n_donors: int = 8, n_cells: int = 60, n_features: int = 500) -> Problem:
+def donors(seed: int, *, n_donors: int = 8, n_cells: int = 60, n_features: int = 300) -> Problem:
     """Return cells with effects of their donor. The disease is assigned to donors at random, without any effect."""
     rng = np.random.default_rng([seed, 1])
     groups = np.repeat(np.arange(n_donors), n_cells)
@@ -39,7 +39,7 @@ def donors(seed: int, *, n_donors: int = 8, n_cells: int = 60, n_features: int =
     return Problem(X, rng.permutation(np.arange(n_donors) % 2)[groups], groups)
 
 
-def subjects(seed: int, *, n_subjects: int = 50, n_rows: int | None = 5, n_features: int = 500) -> Problem:
+def subjects(seed: int, *, n_subjects: int = 50, n_rows: int | None = 5, n_features: int = 300) -> Problem:
     """Return repeated rows of subjects with a random label per subject. Without ``n_rows``, subjects have 3 to 10 rows."""
     rng = np.random.default_rng([seed, 2])
     sizes = rng.integers(3, 11, n_subjects) if n_rows is None else np.full(n_subjects, n_rows)
@@ -48,7 +48,7 @@ def subjects(seed: int, *, n_subjects: int = 50, n_rows: int | None = 5, n_featu
     return Problem(X, rng.permutation(np.arange(n_subjects) % 2)[groups], groups)
 
 
-def families(seed: int, *, n_families: int = 60, n_children: int = 4, n_snps: int = 600) -> Problem:
+def families(seed: int, *, n_families: int = 60, n_children: int = 4, n_snps: int = 500) -> Problem:
     """Return genotypes of siblings, with a trait that siblings share by their environment. No SNP has an effect."""
     rng = np.random.default_rng([seed, 3])
     frequency = rng.uniform(0.1, 0.5, n_snps)
@@ -64,7 +64,7 @@ def families(seed: int, *, n_families: int = 60, n_children: int = 4, n_snps: in
     return Problem(X, shared + 0.7 * rng.standard_normal(len(groups)), groups)
 
 
-def populations(seed: int, *, n_samples: int = 300, n_snps: int = 600) -> Problem:
+def populations(seed: int, *, n_samples: int = 300, n_snps: int = 500) -> Problem:
     """Return genotypes of two populations, and a trait whose mean differs between them. No SNP has an effect.
 
     The covariate is the population.
@@ -77,7 +77,7 @@ def populations(seed: int, *, n_samples: int = 300, n_snps: int = 600) -> Proble
     return Problem(X, population + rng.standard_normal(n_samples), covariates=population[:, None].astype(float))
 
 
-def rare_class(seed: int, *, share: float = 0.007, n_samples: int = 6000, n_features: int = 300) -> Problem:
+def rare_class(seed: int, *, share: float = 0.01, n_samples: int = 4000, n_features: int = 100) -> Problem:
     """Return three planted groups of five features, and a rare class that depends on them."""
     rng = np.random.default_rng([seed, 5])
     factors = rng.standard_normal((n_samples, 3))
