@@ -329,3 +329,24 @@ def test_varying_features_are_counted(cohort):
     X[:, 7] = 4.0
     model = GroupDiscoveryRegressor(2).fit(X, y)
     assert group_confidence(model, X, y, n_pairs=1, n_permutations=0, random_state=0).n_features == 11
+
+
+def test_more_permutations_are_made_while_they_can_decide():
+    """A single group needs nine permutations for a false share of 0.1; noise is decided after five."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 30))
+    strong = GroupDiscoveryRegressor(1).fit(X, X[:, 4] + 0.5 * rng.standard_normal(80))
+    result = group_confidence(strong, X, X[:, 4] + 0.5 * rng.standard_normal(80), n_pairs=3, random_state=0)
+    assert result.n_permutations == 9
+    assert result.false_share[0] == pytest.approx(0.1)
+    y = rng.standard_normal(80)
+    noise = group_confidence(GroupDiscoveryRegressor(3).fit(X, y), X, y, n_pairs=3, random_state=0)
+    assert noise.n_permutations == 5
+    assert (noise.false_share > 0.1).all()
+
+
+def test_a_given_number_of_permutations_is_made():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 30))
+    model = GroupDiscoveryRegressor(1).fit(X, X[:, 4])
+    assert group_confidence(model, X, X[:, 4], n_pairs=3, n_permutations=6, random_state=0).n_permutations == 6

@@ -22,8 +22,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import thread_count
-from coterie._parameters import N_JOBS, VERBOSE, Integer, check
-from coterie.confidence.result import Choices, GroupConfidence
+from coterie._parameters import N_JOBS, VERBOSE, Integer, OneOf, check
+from coterie.confidence.result import Choices, GroupConfidence, false_share
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.estimators.documentation import documented
 from coterie.inputs.opening import Input
@@ -40,6 +40,9 @@ _FIRST_PAIRS = 5
 _BATCH_SECONDS = 30.0
 # Smallest number of pairs per batch regardless of its duration, because smaller batches would read large data too often.
 _MIN_PAIRS = 8
+# Permutations by default, and most of them if the false share of a group may fall to the level.
+_FIRST_PERMUTATIONS, _MOST_PERMUTATIONS = 5, 9
+_LEVEL = 0.1
 
 
 @documented
@@ -52,7 +55,7 @@ def group_confidence(
     covariates: CovariatesLike = None,
     groups: SamplesLike = None,
     n_pairs: int = 25,
-    n_permutations: int = 5,
+    n_permutations: int | str = "auto",
     resume: GroupConfidence | None = None,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
@@ -78,9 +81,10 @@ def group_confidence(
     n_pairs : int, default=25
         Number of half-sample pairs. Each class is halved separately.
 
-    n_permutations : int, default=5
+    n_permutations : int or "auto", default="auto"
         Number of label permutations (covariates are permuted with the labels). Each takes as long as the half-samples of the
-        original labels. With 0, ``expected_false`` is NaN. One-class models have no labels to permute.
+        original labels. ``"auto"`` makes five, and up to nine as long as more of them could reduce the ``false_share`` of a
+        group to 0.1. With 0, ``expected_false`` is NaN. One-class models have no labels to permute.
 
     resume : GroupConfidence, default=None
         An earlier result for the same model and data to continue, for example after Ctrl-C. The result is the same as that of
@@ -134,8 +138,7 @@ def group_confidence(
     data = input_of(model, X, y, sample_weight, covariates, groups, client)
     _check_covariates(model, data)
     _check_sample_groups(model, data)
-    if not (is_classifier(model) or is_regressor(model)):
-        n_permutations = 0
+    permutations = _Permutations(n_permutations if is_classifier(model) or is_regressor(model) else 0)
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
     n_pairs = n_pairs if resume is None else max(n_pairs, resume.n_pairs)
     chosen, permuted = task.previous_results(resume, n_pairs)
@@ -144,9 +147,9 @@ def group_confidence(
         for selected in task.half_samples(chosen, n_pairs):
             chosen = selected
             result = task.result(chosen, permuted)
-        task.report_permutation_cost(n_permutations - len(permuted), n_pairs)
-        for permutation in range(len(permuted), n_permutations):
-            values = task.permuted_confidence(1 + permutation, n_pairs)
+        task.report_permutation_cost(permutations.first - len(permuted), n_pairs)
+        while result is not None and permutations.require_more(result):
+            values = task.permuted_confidence(1 + len(permuted), n_pairs)
             if values is None:
                 break
             permuted = (*permuted, values)
@@ -156,24 +159,44 @@ def group_confidence(
             raise
     if result is None:  # A signal arrived before the first pair was complete.
         raise KeyboardInterrupt
-    if result.n_pairs < n_pairs or result.n_permutations < n_permutations:
+    if result.n_pairs < n_pairs or permutations.require_more(result):
         warnings.warn(
             f"Stopped after {result.n_pairs} of {n_pairs} pairs of half-samples and {result.n_permutations} of "
-            f"{n_permutations} permutations. Pass the result as resume to continue.",
+            f"{permutations.first} permutations. Pass the result as resume to continue.",
             UserWarning,
             stacklevel=2,
         )
     return result
 
 
-def _check(model: object, **parameters: int | None) -> None:
+class _Permutations:
+    """Rule for the number of label permutations."""
+
+    def __init__(self, wanted: int | str) -> None:
+        automatic = isinstance(wanted, str)
+        self.first = _FIRST_PERMUTATIONS if isinstance(wanted, str) else int(wanted)
+        self._most = _MOST_PERMUTATIONS if automatic else self.first
+
+    def require_more(self, result: GroupConfidence) -> bool:
+        """Return True if further permutations are requested, or could reduce the false share of a group to the level."""
+        n_made = result.n_permutations
+        if n_made < self.first:
+            return True
+        if n_made >= self._most:
+            return False
+        attainable = false_share(result.confidence, result.expected_false * n_made / self._most, self._most)
+        return bool(((attainable <= _LEVEL + 1e-9) & (result.false_share > _LEVEL + 1e-9)).any())
+
+
+def _check(model: object, **parameters: int | str | None) -> None:
     if not isinstance(model, GroupDiscovery):
         raise ValueError(
             f"model is a {type(model).__name__}. Confidences require a fitted group discovery estimator, for example a "
             "GroupDiscoveryClassifier."
         )
     check_is_fitted(model)
-    rules = {"n_pairs": Integer(1), "n_permutations": Integer(0), "n_jobs": N_JOBS, "verbose": VERBOSE}
+    n_permutations = Integer(0) | OneOf("auto")
+    rules = {"n_pairs": Integer(1), "n_permutations": n_permutations, "n_jobs": N_JOBS, "verbose": VERBOSE}
     for name, value in parameters.items():
         check(name, value, rules[name])
 

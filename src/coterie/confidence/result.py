@@ -51,7 +51,7 @@ class GroupConfidence:
         Estimated share of false groups among the groups of the model that reach this confidence (the false discovery rate).
         This is the expected number of false groups over the number of groups. The data count as one additional permutation,
         in which one group is false. The ratio is made monotone in the confidence and is at most 1. With five permutations,
-        the expected number is at least one sixth.
+        the expected number is at least one sixth, with nine at least one tenth.
     bound : ndarray of shape (n_groups,)
         Shah and Samworth's bound on the number of irrelevant features that reach this confidence. It assumes that all
         irrelevant features are equally likely to be selected and that the distribution of their shares is unimodal. NaN where
