@@ -7,6 +7,8 @@
 
 An HTML comment ``<!--- skip: next "reason" -->`` skips a block; ``installed("package")`` and ``program("name")`` can be
 used as conditions. ``<!--- invisible-code-block: python … -->`` runs code that is not shown.
+
+``python -m tests.docs.blocks PAGE...`` replaces outputs that have changed.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from unittest import SkipTest
@@ -70,27 +76,44 @@ def output(example: Example) -> None:
         raise AssertionError(f"{example.path}, line {example.line}:\n{checker.output_difference(case, printed, _FLAGS)}")
 
 
-def sybil() -> Sybil:
-    """Return the parser of a page."""
+def sybil(compare: Callable[[Example], None] = output) -> Sybil:
+    """Return the parser of a page. ``compare`` is called with each block of output."""
     parsers = [
         CodeBlockParser("python", python),
         CodeBlockParser("sh", shell),
-        CodeBlockParser("output", output),
+        CodeBlockParser("output", compare),
         SkipParser(),
     ]
     return Sybil(parsers=parsers)
 
 
-def run(page: Path) -> int:
+def run(page: Path, compare: Callable[[Example], None] = output) -> int:
     """Run the blocks of a page in the working directory, and return their number."""
     done = 0
-    document = sybil().parse(page)
+    document = sybil(compare).parse(page)
     document.namespace |= {"installed": lambda name: find_spec(name) is not None, "program": shutil.which}
     for example in document.examples():
         with contextlib.suppress(SkipTest):
             example.evaluate()
             done += 1
     return done
+
+
+def record(page: Path) -> int:
+    """Replace the outputs of a page that differ from what its code prints, and return their number. Review the change."""
+    text, changed = page.read_text(), 0
+
+    def replace_output(example: Example) -> None:
+        nonlocal text, changed
+        printed, expected = example.namespace.pop("__printed__"), str(example.parsed)
+        if not doctest.OutputChecker().check_output(expected, printed, _FLAGS):
+            assert text.count(f"```output\n{expected}```") == 1, f"{example.path}, line {example.line}: occurs twice"
+            text = text.replace(f"```output\n{expected}```", f"```output\n{printed.rstrip()}\n```")
+            changed += 1
+
+    run(page, replace_output)
+    page.write_text(text)
+    return changed
 
 
 def languages(text: str) -> list[tuple[int, str]]:
@@ -104,3 +127,11 @@ def languages(text: str) -> list[tuple[int, str]]:
                 fence = mark[1]
                 found.append((number, mark[2]))
     return found
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        page = Path(name).resolve()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            print(f"{name}: {record(page)} outputs replaced")
