@@ -45,6 +45,7 @@ from coterie.inputs.types import (
     FoldsLike,
     NamesLike,
     RandomStateLike,
+    SampleGroupsLike,
     SamplesLike,
     TargetsLike,
 )
@@ -144,7 +145,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         *,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
-        groups: SamplesLike = None,
+        groups: SampleGroupsLike = None,
         client: ClientLike = None,
     ) -> Self:
         """Find groups of features that predict the target.
@@ -177,7 +178,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         sample_weight: SamplesLike = None,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
-        groups: SamplesLike = None,
+        groups: SampleGroupsLike = None,
         client: ClientLike = None,
     ) -> Input:
         return open_input(
@@ -349,7 +350,7 @@ def input_of(
     y: TargetsLike = None,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
-    groups: SamplesLike = None,
+    groups: SampleGroupsLike = None,
     client: ClientLike = None,
 ) -> Input:
     """Return data opened and checked as in the fit of a model."""
