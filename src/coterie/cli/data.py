@@ -60,9 +60,9 @@ class DataOptions:
         str | None,
         option(
             _PANEL,
-            "Samples that belong together, such as the cells of a donor or the visits of a patient: a column (CSV, TSV, "
-            "Parquet, obs of .h5ad), a key (.npz), FID or a column of --phenotype or --covar (PLINK .bed), or a text file "
-            "with one group per line. Folds, half-samples and permutations keep them together.",
+            "Samples that belong together, such as the cells of a donor or the visits of a patient. A column (CSV, TSV, "
+            "Parquet, obs of .h5ad), a key (.npz), or FID or a column of --phenotype or --covar (PLINK .bed). For other "
+            "data, a text file with one group per line. Folds, half-samples and permutations keep them together.",
             common=True,
             metavar="COLUMN",
         ),

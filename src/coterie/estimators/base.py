@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -265,11 +266,13 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         # With embedded cross-validation or reused features, a round may add fewer new features than requested. The number of
         # rounds is then unknown.
         bounded = not settings.reuse_features and settings.cv is None
+        one_class = not (is_classifier(self) or is_regressor(self))
         most_rounds = loop.rule.most_rounds() if bounded else settings.max_rounds
         report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.labels)
 
         def state() -> dict[str, Any]:
-            return {**known, **self._published(outcome_of(loop, settings.predict_with, data.classes).attributes())}
+            outcome = outcome_of(loop, settings.predict_with, data.classes, one_class=one_class)
+            return {**known, **self._published(outcome.attributes())}
 
         def on_round(_: Round) -> bool:
             return report.round_done(state) or (stoppable and stop_requested())

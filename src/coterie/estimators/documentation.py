@@ -194,7 +194,7 @@ covariates : array-like or data frame of shape (n_samples, n_covariates), defaul
 
 groups : array-like of shape (n_samples,) or str, default=None
     Sample groups of the fit. Half-samples consist of whole groups. Labels that are constant within groups are permuted
-    between groups, others within groups. None uses those of a data set or store.
+    between groups, others within groups. Standard errors are cluster-robust. None uses those of a data set or store.
 """,
     "about_data": """
 name : str, default=None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from coterie.correlation.profile import CorrelationProfile
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store
+from coterie.effects import group_effects
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.groups.columns import Content, Record
@@ -97,8 +99,11 @@ def assemble(
     model: GroupDiscovery, data: OpenedData, image_shape: tuple[int, int] | None = None, image_order: str = "C", **known: Any
 ) -> Discovery:
     """Return the discovery of a model fitted on ``data``; ``known`` are further fields of :class:`Discovery`."""
-    details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
     task, score = task_of(model), _training_score(model, data)
+    details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
+    if task != "one-class":
+        found = group_effects(model, data.X, data.y, data.sample_weight, covariates=data.covariates, groups=data.groups)
+        model = found.attach_to(copy.copy(model))  # the model of the user is not changed
     about = data.about | ({"covariates": model.covariate_names_.tolist()} if hasattr(model, "covariate_names_") else {})
     about |= {"sample_groups": model.n_sample_groups_} if hasattr(model, "n_sample_groups_") else {}
     return Discovery(
@@ -136,6 +141,7 @@ def report(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    groups: SampleGroupsLike = None,
     name: str | None = None,
     label: str | None = None,
     image_shape: tuple[int, int] | None = None,
@@ -187,8 +193,9 @@ def report(
         if X is None:
             raise ValueError("The report of a model requires its training data. Call coterie.report(model, X, y).")
         data = open_data(
-            X, y, sample_weight=sample_weight, covariates=covariates, feature_info=feature_info, name=name, label=label
-        )
+            X, y, sample_weight=sample_weight, covariates=covariates, groups=groups, feature_info=feature_info, name=name,
+            label=label,
+        )  # fmt: skip
         command = repr(model) if command is None else command
         return assemble(cast("GroupDiscovery", model), data, image_shape, image_order, command=command).report(path)
     if path is not None:
