@@ -204,11 +204,6 @@ def test_the_page_is_shown_and_saved(found, tmp_path):
     assert found.judgement.split(". ")[1] in page.html
 
 
-def test_samples_that_belong_together_are_refused(table):
-    with pytest.raises(ValueError, match=r"groups is not supported yet by discover: .* Omit it, or"):
-        coterie.discover(*table, groups=np.arange(90) // 2)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

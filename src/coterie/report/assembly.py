@@ -99,8 +99,8 @@ def assemble(
     model: GroupDiscovery, data: OpenedData, image_shape: tuple[int, int] | None = None, image_order: str = "C", **known: Any
 ) -> Discovery:
     """Return the discovery of a model fitted on ``data``; ``known`` are further fields of :class:`Discovery`."""
-    task, score = task_of(model), _training_score(model, data)
     details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
+    task, score = task_of(model), _training_score(model, data)
     if task != "one-class":
         found = group_effects(model, data.X, data.y, data.sample_weight, covariates=data.covariates, groups=data.groups)
         model = found.attach_to(copy.copy(model))  # the model of the user is not changed
