@@ -64,6 +64,18 @@ class GroupEffects:
         Number of samples used.
     gap : float
         Largest certified relative gap of the regressions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from coterie import GroupDiscoveryClassifier, group_effects
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y)
+    >>> found = group_effects(model, X, y)
+    >>> found.effects.shape, found.n_samples
+    ((2, 3), 150)
+    >>> [group.marks for group in found.attach(model.groups_)]
+    [2, 0]
     """
 
     effects: np.ndarray
@@ -141,9 +153,9 @@ def group_effects(
 
     Notes
     -----
-    For classes, the effect is the log-odds of the second class (with more than two classes, of each class against the rest)
-    per standard deviation of the support feature, given the support features of the other groups and the covariates. It is
-    the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it finite if the
+    For classes, the effect is the log-odds of the second class per standard deviation of the support feature, given the
+    support features of the other groups and the covariates. With more than two classes there is one effect per class, against
+    the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it finite if the
     classes are separated. For numbers, it is the coefficient of a least-squares regression, in units of the target.
 
     The intervals are Wald intervals: from the curvature for classes, and heteroscedasticity-robust (HC3) for numbers. With
@@ -162,7 +174,7 @@ def group_effects(
     >>> model = GroupDiscoveryRegressor(2).fit(X, y)
     >>> group = group_effects(model, X, y).attach_to(model).groups_[0]
     >>> group.names[0], round(group.effect, 1), [round(limit, 1) for limit in group.effect_interval]
-    ('bmi', 32.1, [26.6, 37.6])
+    ('bmi', 32.1, [25.9, 38.3])
     """
     if not isinstance(model, GroupDiscovery) or not (is_classifier(model) or is_regressor(model)):
         raise TypeError(f"Effects require a classifier or a regressor of group discovery, got {type(model).__name__}.")
