@@ -155,8 +155,8 @@ def group_effects(
     -----
     For classes, the effect is the log-odds of the second class per standard deviation of the support feature, given the
     support features of the other groups and the covariates. With more than two classes there is one effect per class, against
-    the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it finite if the
-    classes are separated. For numbers, it is the coefficient of a least-squares regression, in units of the target.
+    the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it
+    finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units.
 
     The intervals are Wald intervals: from the curvature for classes, and heteroscedasticity-robust (HC3) for numbers. With
     sample groups, standard errors are cluster-robust and at least those of independent samples, and the quantile is that of
