@@ -29,6 +29,7 @@ _HOMES = {
     "GroupDiscoveryOneClassCV": "coterie.estimators.one_class",
     "GroupDiscoveryRegressor": "coterie.estimators.regressor",
     "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
+    "GroupEffects": "coterie.effects",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
@@ -39,6 +40,7 @@ _HOMES = {
     "correlation_profile": "coterie.correlation.profile",
     "discover": "coterie.discovery",
     "group_confidence": "coterie.confidence.estimation",
+    "group_effects": "coterie.effects",
     "imputed": "coterie.inputs.imputation",
     "load": "coterie.report.result",
     "name_features": "coterie.inputs.naming",
@@ -65,6 +67,7 @@ __all__ = [
     "GroupDiscoveryOneClassCV",
     "GroupDiscoveryRegressor",
     "GroupDiscoveryRegressorCV",
+    "GroupEffects",
     "KNNCriterion",
     "LinearSVMCriterion",
     "RidgeCriterion",
@@ -81,6 +84,7 @@ __all__ = [
     "discover",
     "filters",
     "group_confidence",
+    "group_effects",
     "imputed",
     "load",
     "metrics",
@@ -101,6 +105,7 @@ if TYPE_CHECKING:
     from coterie.correlation.profile import CorrelationProfile, correlation_profile
     from coterie.data.memory import as_source
     from coterie.discovery import discover
+    from coterie.effects import GroupEffects, group_effects
     from coterie.estimators.classifier import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
     from coterie.estimators.one_class import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV
     from coterie.estimators.regressor import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV

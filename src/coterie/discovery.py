@@ -22,7 +22,16 @@ from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.inputs.sample_groups import read_sample_groups
 from coterie.inputs.targets import task_of
-from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
+from coterie.inputs.types import (
+    ClientLike,
+    CovariatesLike,
+    FeaturesLike,
+    NamesLike,
+    RandomStateLike,
+    SampleGroupsLike,
+    SamplesLike,
+    TargetsLike,
+)
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
@@ -53,7 +62,7 @@ def discover(
     y: TargetsLike = None,
     *,
     sample_weight: SamplesLike = None,
-    groups: SamplesLike = None,
+    groups: SampleGroupsLike = None,
     covariates: CovariatesLike = None,
     feature_names: NamesLike = None,
     task: str = "auto",
@@ -87,9 +96,10 @@ def discover(
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.
 
-    groups : array-like of shape (n_samples,), default=None
+    groups : array-like of shape (n_samples,) or str, default=None
         Sample groups: labels of samples that belong together, such as the donor of a cell or the patient of a visit. Folds,
-        half-samples and permutations keep them together. None uses those of a data set or store.
+        half-samples and permutations keep them together. A string is the name of a column, for an AnnData object (``obs``)
+        or a path. None uses those of a data set or store.
 
     covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
         Covariates, for which the model adjusts and which are never selected. None uses those of a data set or store.

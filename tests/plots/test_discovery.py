@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor, group_confidence
+from coterie import (
+    GroupDiscoveryClassifier,
+    GroupDiscoveryClassifierCV,
+    GroupDiscoveryRegressor,
+    group_confidence,
+    group_effects,
+)
 from coterie.plots import class_effects, effect_confidence, member_correlations, score_curve
-from coterie.report import describe
 from tests.conftest import grouped_matrix
 
 
@@ -32,6 +37,9 @@ def test_effect_confidence(data):
     with pytest.raises(ValueError, match="no confidences or no effects"):
         effect_confidence(model)
     group_confidence(model, *data, n_pairs=3, n_permutations=1, random_state=0).attach_to(model)
+    with pytest.raises(ValueError, match="no confidences or no effects"):
+        effect_confidence(model)
+    group_effects(model, *data).attach_to(model)
     axes = effect_confidence(model).axes[0]
     points = axes.collections[-1].get_offsets()
     expected = [[group.effect, group.confidence] for group in model.groups_]
@@ -58,8 +66,9 @@ def test_class_effects(data, predict_with):
     X = data[0]
     y = np.array(["a", "b$", "c"])[np.digitize(X[:, 0] + X[:, 5], [-0.7, 0.7])]
     model = GroupDiscoveryClassifier(3, threshold=0.5, predict_with=predict_with).fit(X, y)
-    image = class_effects(model, X).axes[0].images[0].get_array()
-    np.testing.assert_allclose(image, describe(model, X, y).effects)
+    found = group_effects(model, X, y)
+    image = class_effects(found.attach_to(model)).axes[0].images[0].get_array()
+    np.testing.assert_allclose(image, found.effects)
     for wrong in (GroupDiscoveryClassifier(2).fit(*data), GroupDiscoveryRegressor(2).fit(*data)):
         with pytest.raises(ValueError, match="more than two classes"):
-            class_effects(wrong, X)
+            class_effects(group_effects(wrong, *data).attach_to(wrong))

@@ -8,9 +8,10 @@ from sklearn.metrics import accuracy_score, r2_score
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor
+from coterie.effects import spread_sample
 from coterie.report import Discovery, describe
 from coterie.report.assembly import data_digest
-from coterie.report.details import _spread_sample, genome_of
+from coterie.report.details import genome_of
 from coterie.report.judgement import score_curve
 from tests.conftest import grouped_matrix
 
@@ -36,23 +37,6 @@ def test_statistics_by_class(kind):
             assert (row["n"], row["mean"], row["sd"]) == pytest.approx((len(own), own.mean(), own.std()))
             assert [row["q1"], row["median"], row["q3"]] == pytest.approx(np.quantile(own, [0.25, 0.5, 0.75]).tolist())
         np.testing.assert_array_equal(details.values[g], X[details.samples, support])
-
-
-@pytest.mark.parametrize("predict_with", ["support", "groups"])
-@pytest.mark.parametrize("kind", ["two", "classes"])
-def test_effects_equal_changes_of_the_output(kind, predict_with):
-    """The support feature increases by one standard deviation, and the members in proportion to their correlations."""
-    X, y = data_of(kind)
-    model = GroupDiscoveryClassifier(4, threshold=0.5, predict_with=predict_with).fit(X, y)
-    details = describe(model, X, y)
-    for g, group in enumerate(model.groups_):
-        moved = X[:1].copy()
-        moved[0, group.members] += X[:, group.members].std(axis=0) * np.append(1.0, group.correlation)
-        change = (model.decision_function(moved) - model.decision_function(X[:1])).ravel()
-        np.testing.assert_allclose(details.effects[g], change, atol=1e-9)
-        assert group.effect == pytest.approx(change[0] if kind == "two" else np.linalg.norm(change))
-    frame = model.groups_.to_frame()
-    assert frame.loc[frame.role == "support", "effect"].tolist() == [group.effect for group in model.groups_]
 
 
 @pytest.mark.parametrize("measure", ["pearson", "spearman"])
@@ -103,19 +87,20 @@ def test_discrete_values_are_counted():
 
 def test_sample_covers_all_classes():
     classes = np.repeat([0, 1, 2], [5, 900, 95])
-    kept = _spread_sample(np.arange(1000), classes, 200)
+    kept = spread_sample(np.arange(1000), classes, 200)
     assert np.bincount(classes[kept]).tolist() == [5, 100, 95]
     assert len(np.unique(kept)) == 200
-    assert _spread_sample(np.arange(50), None, 200).tolist() == list(range(50))
+    assert spread_sample(np.arange(50), None, 200).tolist() == list(range(50))
 
 
 def test_table_of_a_result(tmp_path):
     X, y = data_of("classes")
     model = GroupDiscoveryClassifier(3).fit(X, y)
+    coterie.group_effects(model, X, y).attach_to(model)
     info = {"chromosome": [str(j // 20 + 1) for j in range(40)], "position": np.arange(40) * 10, "score": ["no"] * 40}
     result = Discovery(model, {"path": "x"}, "classification", feature_info=info, details=describe(model, X, y))
     columns, rows = result.table()
-    assert columns[-12:] == [
+    assert [name for name in columns if name != "note"][-12:] == [
         "direction", "effect[a]", "effect[b]", "effect[c]", "mean[a]", "sd[a]", "mean[b]", "sd[b]", "mean[c]", "sd[c]",
         "chromosome", "position",
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coterie import GroupDiscoveryClassifier, group_confidence
+from coterie import GroupDiscoveryClassifier, group_confidence, group_effects
 from coterie.datasets import make_support_affiliated
 from coterie.report import Discovery, HeldOut, judgement, read_result, write_result
 from coterie.report.judgement import score_warning
@@ -58,6 +58,7 @@ def test_result_has_all_judgements(tmp_path):
     data = make_support_affiliated(300, 60, n_support=3, n_true=7, random_state=0)
     model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
     group_confidence(model, data.X, data.y, n_pairs=5, n_permutations=1, random_state=0).attach_to(model)
+    group_effects(model, data.X, data.y).attach_to(model)
     target = {"label": "<b>ill</b>", "classes": {"no": 140, "yes": 160}}
     result = Discovery(
         model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8], 0.5, 1.0), target=target
@@ -70,7 +71,7 @@ def test_result_has_all_judgements(tmp_path):
     assert content["groups"][0]["members"][0]["share"] == model.confidence_.support_confidence[0]
     assert "groups are found again" in content["judgement"]
     table = (tmp_path / "out" / "groups.csv").read_text().splitlines()
-    assert table[0].endswith(",confidence,share,marks,direction")
+    assert ",confidence,share,marks,direction" in table[0]
     page = (tmp_path / "out" / "report.html").read_text()
     assert content["judgement"].split(". ")[1] in page
     assert "held-out accuracy of <strong>0.850 ± 0.050</strong> (constant prediction: 0.5" in page

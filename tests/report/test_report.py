@@ -65,7 +65,8 @@ class Page(HTMLParser):
 def fitted(names=None, n_features=40, **options):
     X, y = grouped_matrix(np.random.default_rng(0), n_features=n_features)
     source = as_source(X) if names is None else as_source(X, names)  # pandas refuses lone surrogates
-    return GroupDiscoveryClassifier(6, **options).fit(source, y)
+    model = GroupDiscoveryClassifier(6, **options).fit(source, y)
+    return coterie.group_effects(model, source, y).attach_to(model)
 
 
 def result_of(model, **more):
@@ -279,13 +280,14 @@ def test_places_sort_by_chromosome_and_position():
 
 def test_the_page_has_the_columns_with_values():
     data = page_data(render(result_of(MODEL).to_dict()))
-    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "size"]
+    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "interval", "size"]
     groups = [replace(group, confidence=0.5, purity=Purity(0.25, 0.5, 0.75)) for group in MODEL.groups_]
     model = copy(MODEL)
     model.groups_ = coterie.FeatureGroups(groups)
     data = page_data(render(result_of(model).to_dict()))
-    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "confidence", "size"]
-    assert [column["key"] for column in data["details"]] == ["purity", "round"]
+    expected = ["group", "label", "direction", "effect", "interval", "confidence", "size"]
+    assert [column["key"] for column in data["columns"]] == expected
+    assert [column["key"] for column in data["details"] if column["key"] != "note"] == ["purity", "round"]
     assert data["groups"]["purity"] == [0.25] * len(groups)
 
 

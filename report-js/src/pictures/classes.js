@@ -15,13 +15,13 @@ export function classesPicture(page) {
   let size = 20;
   const some = shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : "";
   const picture = figure({
-    title: "Weights by class",
+    title: "Effects by class",
     wide: !(data.image && classes.length <= 12),
     className: "classes",
     draw,
     caption:
       "Blue: higher values of the feature favour the class. Orange: they oppose it. " +
-      `Colour: weight of the standardised feature${some}.`,
+      `Colour: log-odds of the class per standard deviation${some}.`,
   });
   page.onSelect(mark);
   return picture;

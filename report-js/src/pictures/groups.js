@@ -97,7 +97,7 @@ export function groupsPicture(page) {
             y,
             box,
             xLabel: "group, in order of discovery",
-            yLabel: "effect on standardised features",
+            yLabel: effectUnit(data),
             xTicks: x.ticks(6).filter((t) => Number.isInteger(t) && t >= 1),
           },
     );
@@ -241,9 +241,14 @@ export function groupsPicture(page) {
 }
 
 export function effectLabel(data) {
-  const effect = "effect on standardised features";
+  const effect = effectUnit(data);
   if (data.task === "classification" && data.classes?.length === 2)
     return `${short(data.classes[0], 14)} ←  ${effect}  → ${short(data.classes[1], 14)}`;
   if (data.task === "regression") return `lower ←  ${effect}  → higher`;
-  return `${effect}${data.classes?.length > 2 ? ", all classes together" : ""}`;
+  return `${effect}${data.classes?.length > 2 ? ", of the class with the largest one" : ""}`;
+}
+
+function effectUnit(data) {
+  if (data.task === "classification") return "log-odds per standard deviation";
+  return "effect per standard deviation";
 }

@@ -156,7 +156,7 @@ def compare(
     limit = None if memory_limit is None else read_size(memory_limit, "--memory-limit")
     sizes = None if n_features is None else _whole_numbers(n_features)
     with results_folder(folder):
-        dataset = options.open(data, console)
+        dataset = options.open(data, console, validates=True)
         if dataset.y is None:
             raise ValueError(f"{data} has no labels, but a comparison requires labels. Name them with --label.")
         task = settle_task(task, dataset.y, data)

@@ -56,6 +56,17 @@ class DataOptions:
     label: Annotated[
         str | None, option(_PANEL, f"Label to predict: {describe_labels()}.", "--label -l --pheno-name", common=True)
     ] = None
+    sample_groups: Annotated[
+        str | None,
+        option(
+            _PANEL,
+            "Samples that belong together, such as the cells of a donor or the visits of a patient. A column (CSV, TSV, "
+            "Parquet, obs of .h5ad), a key (.npz), or FID or a column of --phenotype or --covar (PLINK .bed). For other "
+            "data, a text file with one group per line. Folds, half-samples and permutations keep them together.",
+            common=True,
+            metavar="COLUMN",
+        ),
+    ] = None
     format: Annotated[
         str | None, option(_PANEL, "Format of the data.", "--format -f", default="detected from content and name")
     ] = None
@@ -110,6 +121,7 @@ class DataOptions:
     def arguments(self) -> Settings:
         """Return the arguments for :func:`coterie.open_features` and :func:`coterie.convert`."""
         own: Settings = {"label": read_label(self.label), "format": self.format}
+        own |= {} if self.sample_groups is None else {"sample_groups": read_label(self.sample_groups)}
         own |= {} if not self.drop else {"drop": self.drop}
         own |= {} if not self.keep_numeric else {"keep_numeric": True}
         own |= {} if self.impute is None else {"impute": self.impute}
@@ -128,6 +140,7 @@ class DataOptions:
         opener: Callable[..., Dataset] | None = None,
         *,
         adjusts: bool = False,
+        validates: bool = False,
         allow_missing: bool = False,
         **arguments: Any,
     ) -> Dataset:
@@ -147,6 +160,9 @@ class DataOptions:
         adjusts : bool, default=False
             Whether the command adjusts for covariates.
 
+        validates : bool, default=False
+            Whether the command uses sample groups.
+
         allow_missing : bool, default=False
             Whether to accept tables with missing values that are not filled.
 
@@ -161,6 +177,11 @@ class DataOptions:
 
         if self.covar is not None and not adjusts:
             raise ValueError("--covar: this command does not adjust for covariates. Remove --covar.")
+        if self.sample_groups is not None and not validates:
+            raise ValueError(
+                "--sample-groups: this command divides no samples into folds or halves. Remove --sample-groups, and leave "
+                "the column out of a table with --drop."
+            )
         with console.collecting_warnings():
             dataset = (opener or open_features)(with_scheme(path), **self.arguments(), **arguments)
         if not allow_missing and opener is None:  # workers check their own part
@@ -170,6 +191,8 @@ class DataOptions:
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
         if dataset.covariates is not None and adjusts:
             notes += f"; covariates: {', '.join(dataset.covariates.names)}"
+        if dataset.sample_groups is not None and validates:
+            notes += f"; {len(set(dataset.sample_groups.tolist())):,} sample groups"
         n_workers = dataset.source.n_workers
         workers = "" if n_workers is None else f", on {n_workers} worker(s)"
         console.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){workers}{notes}")

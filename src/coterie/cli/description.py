@@ -25,15 +25,18 @@ def format_of(path: Path, options: DataOptions) -> str:
 
 def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
     """Return facts about a table with columns of any type; ``column table`` has one row per column."""
+    import numpy as np
+
     from coterie.data.readers.formats import resolve
-    from coterie.data.readers.tabular import table_columns
+    from coterie.data.readers.tabular import survey_table
 
     arguments = {name: value for name, value in options.arguments().items() if name not in ("format", "impute")}
-    found, label = table_columns(kind, resolve(path), **arguments)
+    survey = survey_table(kind, resolve(path), **arguments)
+    found, label, groups = survey.columns, survey.label, survey.groups
     columns = [_column(column) for column in found]
-    features = [column for column in found if column.usable and column is not label]
+    features = [column for column in found if column.usable and column is not label and column is not groups]
     incomplete = [column for column in features if column.n_missing]
-    others = [column for column in found if not column.usable and column is not label]
+    others = [column for column in found if not column.usable and column is not label and column is not groups]
     facts: dict[str, Any] = {"samples": found[0].n_samples, "columns": len(found), "features": len(features)}
     facts["feature names"] = listed([column.name for column in features], 5) or "none"
     if others:
@@ -43,12 +46,40 @@ def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
     facts["labels"] = "none" if label is None else f"{label.name}: {_summary(_column(label))}"
     if label is None:
         facts["candidates for labels"] = candidates(columns, found[0].n_samples)
+    if survey.pairs and groups is not None:
+        texts = np.array(survey.pairs)
+        facts |= group_facts(texts[:, 0], None if label is None else texts[:, 1])
     words = ["--label", "NAME" if label is None else label.name]
+    words += [] if groups is None else ["--sample-groups", groups.name]
     words += ["--keep-numeric"] * bool(others) + ["--impute", "median"] * bool(incomplete)
     facts["for instance"] = " ".join(
         ["coterie", "discover", str(path), *(f"'{word}'" if " " in word else word for word in words)]
     )
     return {**facts, "column table": columns}
+
+
+def group_facts(groups: Any, labels: Any) -> dict[str, Any]:
+    """Return the number of sample groups, their sizes, and whether the labels vary within them; nothing without groups."""
+    import numpy as np
+
+    from coterie.inputs.sample_groups import is_constant_within
+
+    if groups is None:
+        return {}
+    _, codes, sizes = np.unique(groups.astype(str), return_inverse=True, return_counts=True)
+    smallest, largest = int(sizes.min()), int(sizes.max())
+    shown = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+    facts: dict[str, Any] = {"sample groups": f"{len(sizes):,}, with {shown} sample{'s' * (largest > 1)} each"}
+    if labels is not None:
+        n_constant = int(is_constant_within(np.asarray(labels), codes).sum())
+        facts["labels within sample groups"] = (
+            "equal in all groups; permuted between groups"
+            if n_constant == len(sizes)
+            else "vary in all groups; permuted within groups"
+            if n_constant == 0
+            else f"equal in {n_constant:,} of {len(sizes):,} groups; permuted between those, and within the others"
+        )
+    return facts
 
 
 def annotated_facts(path: Path) -> dict[str, Any]:

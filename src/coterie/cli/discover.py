@@ -45,7 +45,7 @@ Validation = Annotated[
     parameter_options(
         "coterie.discovery:discover",
         panels={_VALIDATION: ("fast", "n_pairs", "n_permutations")},
-        common=("fast", "n_pairs", "n_permutations"),
+        common=("fast", "n_pairs"),
         texts={"fast": "Fit once with given settings, without validation and confidences."},
         defaults_of="coterie.confidence.estimation:group_confidence",
     ),
@@ -171,7 +171,7 @@ def discover(
         - coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
         - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
-        - coterie discover cells.h5ad --label bulk_labels --task classification
+        - coterie discover cells.h5ad --label disease --sample-groups donor
         - coterie discover digits.npz --image-shape 28,28
         - coterie discover shared/x.store --dask tcp://scheduler:8786
     """
@@ -186,7 +186,7 @@ def discover(
         check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
         shape = _image_shape(image_shape)
-        with cluster.opened(data, options, console, adjusts=True) as dataset:
+        with cluster.opened(data, options, console, adjusts=True, validates=True) as dataset:
             settled = settle_task(task, dataset.y, data)
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):

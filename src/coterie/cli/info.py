@@ -107,13 +107,13 @@ def _model_facts(path: Path) -> dict[str, Any]:
 def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     import numpy as np
 
-    from coterie.cli.description import annotated_facts, array_facts, format_of, table_facts
+    from coterie.cli.description import annotated_facts, array_facts, format_of, group_facts, table_facts
 
     kind = format_of(path, options)
     if kind in TABLES:
         return {"kind": "data", "format": kind, **table_facts(path, kind, options)}
     more = annotated_facts(path) if kind == "h5ad" else array_facts(path) if kind == "npz" else {}
-    dataset = options.open(path, Console(quiet=True))
+    dataset = options.open(path, Console(quiet=True), validates=True)
     source = dataset.source
     n_samples, n_features = source.shape
     facts: dict[str, Any] = {"kind": "data", "format": dataset.format, "samples": n_samples, "features": n_features}
@@ -139,6 +139,7 @@ def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
         else:
             shown = [f"{v}: {c:,}" for v, c in zip(values[:_SHOWN_CLASSES], counts, strict=False)]
             facts["labels"] = ", ".join(shown) + (f", … ({len(values)} classes)" if len(values) > _SHOWN_CLASSES else "")
+    facts |= group_facts(dataset.sample_groups, dataset.y)
     if kind == "plink":  # the term for labels in genetics
         facts["phenotype"] = facts.pop("labels")
     return {**facts, **dataset.notes, **more}

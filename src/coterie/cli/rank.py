@@ -130,10 +130,12 @@ def rank(
     with claimed_files(output, None if checkpoint is None else str(checkpoint)):
         if method is not None:
             cluster.check(bool(known[method].on_cluster), f"--method {method}")
-        with cluster.opened(data, options, console) as dataset:
+        with cluster.opened(data, options, console, validates=True) as dataset:
             settled = "classification" if dataset.y is None else settle_task(task, dataset.y, data)
             name = method or _DEFAULT[settled]
             chosen_method = method_for(name, settled, task)
+            if options.sample_groups is not None:
+                _check_groups(name, chosen_method)
             n_features = dataset.source.shape[1]
             with console.collecting_warnings(), interrupting() as request:
                 ranking = rank_features(chosen_method, chosen, dataset, data, console, top if output is None else n_features)
@@ -175,10 +177,20 @@ def method_for(name: str, task: str, given_task: str) -> Method:
     )
 
 
+def _check_groups(name: str, method: Method) -> None:
+    """Raise a ``ValueError`` if a method has no use for sample groups."""
+    from coterie.inputs.sample_groups import accepts_groups
+
+    target = method.load()
+    if not (inspect.isclass(target) and accepts_groups(target)):
+        raise ValueError(f"--sample-groups: --method {name} divides no samples into folds. Remove --sample-groups.")
+
+
 def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path, console: Console, count: int) -> Ranking:
     """Run a method and return the best ``count`` features."""
     import numpy as np
 
+    from coterie.inputs.sample_groups import accepts_groups
     from coterie.order import FeatureRanks, Ranked
 
     target: Any = method.load()
@@ -192,7 +204,7 @@ def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path
         model: Any = target(**with_criterion(chosen))
         if model.__sklearn_tags__().target_tags.required and dataset.y is None:
             raise ValueError(f"{path} has no labels, but this method requires labels. Name them with --label.")
-        model.fit(dataset.source, dataset.y)
+        model.fit(dataset.source, dataset.y, **({"groups": dataset.sample_groups} if accepts_groups(target) else {}))
         if isinstance(model.ranking_, FeatureRanks) and count <= len(model.ranking_.first):
             return Ranking(model.ranking_.first[:count], _scores(model))
         return Ranking(np.argsort(np.asarray(model.ranking_), kind="stable")[:count], _scores(model))

@@ -21,7 +21,7 @@ SETTINGS, ROWS = "settings.json", "rows.jsonl"
 _FORMAT, _VERSION = "coterie comparison", 1
 _WORDS = {
     "data": "data (X or y)",
-    "folds": "folds (cv or random_state)",
+    "folds": "folds (cv, groups or random_state)",
     "judging": "classifier, scoring, standardize or share_fits",
 }
 

@@ -10,6 +10,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -42,10 +43,19 @@ from coterie.data.store.reading import Store, is_store, open_store
 from coterie.data.store.writing import write_store
 from coterie.files import temporary_folder
 from coterie.inputs.folds import read_folds
-from coterie.inputs.opening import opened, source_of
+from coterie.inputs.opening import source_of, unwrap
 from coterie.inputs.placement import active_client, cluster_schedule
+from coterie.inputs.sample_groups import read_sample_groups
 from coterie.inputs.targets import class_codes, numeric_targets, task_of
-from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, RandomStateLike, ScoringLike, TargetsLike
+from coterie.inputs.types import (
+    ClientLike,
+    FeaturesLike,
+    FoldsLike,
+    RandomStateLike,
+    SampleGroupsLike,
+    ScoringLike,
+    TargetsLike,
+)
 from coterie.progress import RoundProgress
 
 _SIZES = (5, 10, 20, 50, 100)
@@ -56,6 +66,7 @@ def compare(
     X: FeaturesLike,
     y: TargetsLike = None,
     *,
+    groups: SampleGroupsLike = None,
     n_features: int | Iterable[int] | None = None,
     cv: FoldsLike = 5,
     task: str = "auto",
@@ -96,11 +107,16 @@ def compare(
     y : array-like of shape (n_samples,), default=None
         Class labels or numbers. Not needed for files and stores that contain labels.
 
+    groups : array-like of shape (n_samples,) or str, default=None
+        Sample groups: samples that belong together, such as the cells of a donor. Folds consist of whole groups, and so do
+        the folds that a method makes itself. A string is the name of a column, for an AnnData object (``obs``) or a path.
+        None uses those of a data set or store.
+
     n_features : int or iterable of int, default=None
         Numbers of features to select; None for those of 5, 10, 20, 50 and 100 that X has.
 
     cv : int, splitter or iterable of (train, test), default=5
-        Folds. An integer means shuffled folds, stratified by class.
+        Folds. An integer means shuffled folds, stratified by class. A splitter gets the sample groups.
 
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of y. With ``"auto"``, numbers with fractions, and whole numbers with few repetitions, mean regression.
@@ -191,8 +207,9 @@ def compare(
         nullcontext() if results is None else results_folder(results) as kept_in,
         temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch,
     ):
-        store, labels, gaps = _stored(X, y, scratch)
+        store, labels, gaps, known_groups = _stored(X, y, groups, scratch)
         n_samples, n_columns = store.shape
+        codes = None if known_groups is None else read_sample_groups(known_groups, n_samples)
         task = task_of(labels) if task == "auto" else task
         entries = read_methods(methods, seed, task)
         labels = _read_labels(labels, n_samples, task)
@@ -203,13 +220,14 @@ def compare(
             store.path,
             store.feature_names is not None and not store.is_sparse and find_spec("pandas") is not None,
             labels,
-            read_folds(cv, labels, classifier=task == "classification", shuffle=True, random_state=random_state),
+            read_folds(cv, labels, classifier=task == "classification", shuffle=True, random_state=random_state, groups=codes),
             judge,
             scoring,
             bool(standardize),
             bool(share_fits),
             task,
             gaps,
+            codes,
         )
         journal = None
         if kept_in is not None:
@@ -282,18 +300,23 @@ def _read_labels(labels: np.ndarray, n_samples: int, task: str) -> np.ndarray:
     return labels
 
 
-def _stored(X: FeaturesLike, y: TargetsLike, scratch: Path) -> tuple[Store, np.ndarray, Gaps | None]:
-    """Return the data as a store (unchanged if they are one), the labels, and the missing values."""
+def _stored(
+    X: FeaturesLike, y: TargetsLike, groups: SampleGroupsLike, scratch: Path
+) -> tuple[Store, np.ndarray, Gaps | None, Any]:
+    """Return the data as a store (unchanged if they are one), the labels, the missing values and the sample groups."""
     gaps = None
+    known: Any = None
     if isinstance(X, (str, os.PathLike)) and is_store(X):
         X = open_store(X)
     if isinstance(X, Dataset) and X.format == "store" and is_store(X.path):
-        store, labels = open_store(X.path), X.y if y is None else y
+        store, labels, known = open_store(X.path), X.y if y is None else y, X.sample_groups
     elif isinstance(X, Store):
-        store, labels = X, X.y if y is None else y
+        store, labels, known = X, X.y if y is None else y, X.sample_groups
     else:
-        columns, labels = opened(X, y)
-        source = source_of(columns)
+        found = unwrap(X, y, groups=groups)
+        labels, known = found.y, found.sample_groups
+        groups = None if isinstance(groups, str) else groups
+        source = source_of(found.X)
         if isinstance(source, ImputedSource) and len(source.gaps[0]):
             gaps = Gaps(*source.gaps, source.strategy)
         store = open_store(write_store(scratch / "data", source, feature_names=source.feature_names))
@@ -302,7 +325,9 @@ def _stored(X: FeaturesLike, y: TargetsLike, scratch: Path) -> tuple[Store, np.n
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
-    return store, labels, gaps
+    if isinstance(groups, str):
+        raise ValueError(f"groups is the string {groups!r}. For a store, pass the sample groups themselves.")
+    return store, labels, gaps, known if groups is None else groups
 
 
 def _read_sizes(n_features: int | Iterable[int] | None, n_columns: int) -> list[int]:
@@ -365,7 +390,8 @@ def _digests(store: Store, setting: TrialSettings) -> dict[str, str]:
     contents = {
         "data": [store.shape, sorted((name, entry["dtype"], entry["crc32"]) for name, entry in arrays.items()),
                  setting.y.dtype.str, joblib.hash(setting.y.tolist()), *filled],
-        "folds": [(joblib.hash(train), joblib.hash(test)) for train, test in setting.folds],
+        "folds": [(joblib.hash(train), joblib.hash(test)) for train, test in setting.folds]
+                 + ([] if setting.groups is None else [joblib.hash(setting.groups)]),
         "judging": [estimator_digest(setting.classifier), joblib.hash(setting.scoring), setting.standardize,
                     setting.share_fits],
     }  # fmt: skip

@@ -23,6 +23,7 @@ from coterie.data.imputation import ImputedSource
 from coterie.data.source import FeatureSource
 from coterie.data.store.reading import open_store
 from coterie.filters.selector import FilterSelector
+from coterie.inputs.sample_groups import accepts_groups
 from coterie.methods import METHODS, REGRESSION, Method, method_named, methods_for
 from coterie.metrics.recovery import redundancy_rate, squared_redundancy
 from coterie.persistence.names import stable_name
@@ -203,6 +204,7 @@ class TrialSettings:
     share_fits: bool
     task: str = "classification"
     gaps: Gaps | None = None
+    groups: np.ndarray | None = None  # sample groups
 
 
 class Trial:
@@ -226,7 +228,7 @@ class Trial:
             return
         for size in sizes:
             try:
-                model, seconds, note = self._fitted(X, y, size)
+                model, seconds, note = self._fitted(X, y, size, self._groups_of(fold))
                 row, chosen = self._judged(_selection(model), fold, size, seconds, note)
             except BaseException as error:
                 self._without_result(fold, [size], error, report)
@@ -238,7 +240,7 @@ class Trial:
         by_ranking = self.entry.nested == "ranking"
         try:
             fitted = min(sizes) if by_ranking else max(sizes)
-            model, seconds, note = self._fitted(X, y, fitted)
+            model, seconds, note = self._fitted(X, y, fitted, self._groups_of(fold))
             order = np.argsort(model.ranking_, kind="stable") if by_ranking else np.asarray(model.support_features_)
         except BaseException as error:
             self._without_result(fold, sizes, error, report)
@@ -253,12 +255,14 @@ class Trial:
             else:
                 report(row, chosen)
 
-    def _fitted(self, X: Any, y: np.ndarray, size: int) -> tuple[Any, float, str]:
+    def _fitted(self, X: Any, y: np.ndarray, size: int, groups: np.ndarray | None = None) -> tuple[Any, float, str]:
         """Return the fitted selector, its time in seconds and its first warning."""
         model = clone(self.entry.selector).set_params(**{self.entry.size: size})
+        # Selectors that divide the training samples once more keep sample groups together, too.
+        options = {} if groups is None or not accepts_groups(model) else {"groups": groups}
         with recorded() as told:
             began = time.perf_counter()
-            model.fit(X, y)
+            model.fit(X, y, **options)
             seconds = time.perf_counter() - began
         notes = [one.message for one in told if not issubclass(one.category, (DeprecationWarning, FutureWarning))]
         return model, seconds, " ".join(notes[0].split()) if notes else ""
@@ -314,6 +318,11 @@ class Trial:
 
             X = pd.DataFrame(X, columns=[str(name) for name in self.source.feature_names or []])
         return X, y
+
+    def _groups_of(self, fold: int) -> np.ndarray | None:
+        """Return the sample groups of the training samples; None if there are none, or only one."""
+        groups = None if self.setting.groups is None else self.setting.groups[self.setting.folds[fold][0]]
+        return None if groups is None or (groups == groups[0]).all() else groups
 
     def _source_of(self, fold: int) -> FeatureSource:
         """Return the features of a fold. Missing values are filled from its training samples."""

@@ -28,7 +28,15 @@ from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.estimators.documentation import documented
 from coterie.inputs.opening import Input
 from coterie.inputs.sample_groups import halves, permutation_within
-from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, RandomStateLike, SamplesLike, TargetsLike
+from coterie.inputs.types import (
+    ClientLike,
+    CovariatesLike,
+    FeaturesLike,
+    RandomStateLike,
+    SampleGroupsLike,
+    SamplesLike,
+    TargetsLike,
+)
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
 from coterie.search.lockstep import batches, run_searches
@@ -53,7 +61,7 @@ def group_confidence(
     sample_weight: SamplesLike = None,
     *,
     covariates: CovariatesLike = None,
-    groups: SamplesLike = None,
+    groups: SampleGroupsLike = None,
     n_pairs: int = 25,
     n_permutations: int | str = "auto",
     resume: GroupConfidence | None = None,

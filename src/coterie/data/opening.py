@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
-from coterie.data.covariates import Covariates, read_covariate_file
+from coterie.data.covariates import CovariateFile, Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError, is_address
 from coterie.data.imputation import STRATEGIES, ImputedSource
@@ -23,7 +23,7 @@ from coterie.data.readers.collect import Collect, read_into_memory
 from coterie.data.readers.columns import column_positions
 from coterie.data.readers.formats import FORMATS, describe_tables, detect_format, resolve
 from coterie.data.readers.h5ad import from_anndata, is_anndata
-from coterie.data.readers.reader import Progress, Reader, labels_in_file
+from coterie.data.readers.reader import Progress, Reader, group_labels, labels_in_file, sample_groups_in_file
 from coterie.data.source import FeatureSource
 from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
@@ -41,6 +41,7 @@ def open_features(
     path: PathLike | AnnDataLike,
     *,
     label: LabelLike = None,
+    sample_groups: LabelLike = None,
     format: str | None = None,
     drop: ColumnsLike = None,
     keep_numeric: bool = False,
@@ -63,6 +64,10 @@ def open_features(
     label : str, int or False, optional
         Labels. In a format that holds labels, the name or position of a column, or a key. In any other format, and for a
         store, a text file with one label per line. False: no labels.
+    sample_groups : str, int or False, optional
+        Sample groups: samples that belong together, such as the cells of a donor. A column of a table (by name or position),
+        a column of ``obs``, a key (.npz), ``"FID"`` or a column of the phenotype or covariate file (PLINK). In any other
+        format, and for a store, a text file with one group per line. A store has its own by default. False: none.
     format : str, optional
         A name in ``coterie.data.FORMATS``, or ``"store"``. Required if the format cannot be detected.
     drop : str, int or list of them, optional
@@ -107,22 +112,23 @@ def open_features(
     if is_anndata(path):
         if format not in (None, "h5ad"):
             raise ValueError(f"format={format!r} does not apply to an AnnData object. Omit it.")
-        return _drop_and_impute(from_anndata(path, label=label, **options), drop, impute)
+        found = from_anndata(path, label=label, sample_groups=sample_groups, **options)
+        return _drop_and_impute(found, drop, impute)
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
             f"path must be a file, the folder or URL of a store, or an AnnData object, but is of type {type(path).__name__}."
         )
     if is_address(path):
-        return _open_store(path, label, options)
+        return _open_store(path, label, sample_groups, options)
     path, format = _resolve_format(path, format)
     if format == "store":
         if drop is not None:
             raise ValueError("drop does not apply to a store. Omit features when the store is created (convert with drop=).")
-        return _open_store(path, label, options)
+        return _open_store(path, label, sample_groups, options)
     in_table = FORMATS[format].table
     if in_table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
-    reader = _reader(path, format, label, options)
+    reader = _reader(path, format, label, sample_groups, options)
     try:
         source: FeatureSource = read_into_memory(reader)
     finally:
@@ -152,6 +158,7 @@ def convert(
     store: PathLike,
     *,
     label: LabelLike = None,
+    sample_groups: LabelLike = None,
     format: str | None = None,
     drop: ColumnsLike = None,
     keep_numeric: bool = False,
@@ -168,7 +175,7 @@ def convert(
         Data file, as for :func:`open_features`.
     store : path-like
         Folder of the new store. Its parent folder must exist.
-    label, format, drop, keep_numeric, **options
+    label, sample_groups, format, drop, keep_numeric, **options
         As for :func:`open_features`; ``drop`` and ``keep_numeric`` apply to tables only. A store cannot hold missing values,
         so they must be imputed first.
     overwrite : bool, default=False
@@ -198,8 +205,8 @@ def convert(
     (2, 3)
     """
     return convert_with(
-        None, src, store, label=label, format=format, drop=drop, keep_numeric=keep_numeric, overwrite=overwrite,
-        memory_limit=memory_limit, progress=progress, **options,
+        None, src, store, label=label, sample_groups=sample_groups, format=format, drop=drop, keep_numeric=keep_numeric,
+        overwrite=overwrite, memory_limit=memory_limit, progress=progress, **options,
     )  # fmt: skip
 
 
@@ -209,6 +216,7 @@ def convert_with(
     store: PathLike,
     *,
     label: LabelLike = None,
+    sample_groups: LabelLike = None,
     format: str | None = None,
     drop: ColumnsLike = None,
     keep_numeric: bool = False,
@@ -227,7 +235,7 @@ def convert_with(
         raise DataFileError(f"drop applies only to tables ({describe_tables()}) when converting to a store.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
-        reader = _reader(path, format, label, options)
+        reader = _reader(path, format, label, sample_groups, options)
         try:
             return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress, collect=collect)
         finally:
@@ -290,12 +298,13 @@ def open_store_with(
     place: Callable[[Store], FeatureSource],
     *,
     label: LabelLike = None,
+    sample_groups: LabelLike = None,
     format: str | None = None,
     **options: Any,
 ) -> Dataset:
     """Open a store as :func:`open_features` does, with the source that ``place(store)`` returns instead of its own."""
     check_store(path, format)
-    return _open_store(path, label, options, place)
+    return _open_store(path, label, sample_groups, options, place)
 
 
 def check_store(path: PathLike, format: str | None = None) -> None:
@@ -306,7 +315,11 @@ def check_store(path: PathLike, format: str | None = None) -> None:
 
 
 def _open_store(
-    path: PathLike, label: LabelLike, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
+    path: PathLike,
+    label: LabelLike,
+    sample_groups: LabelLike,
+    options: dict[str, Any],
+    place: Callable[[Store], FeatureSource] | None = None,
 ) -> Dataset:
     file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
@@ -317,14 +330,39 @@ def _open_store(
         y = labels_in_file(label, Path(path))
         if len(y) != store.shape[0]:
             raise DataFileError(f"the file has {len(y)} labels, but {path} has {store.shape[0]} samples.", str(label))
-    covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
+    groups = None if sample_groups is False else store.sample_groups
+    if sample_groups is not None and sample_groups is not False:
+        columns = [] if file is None else read_covariate_file(file).names
+        if sample_groups in columns:
+            groups = _column_by_name(file, str(sample_groups), store, path)
+            names = [name for name in columns if name != sample_groups] if names is None else names
+        else:
+            groups = sample_groups_in_file(sample_groups, Path(path))
+        if len(groups) != store.shape[0]:
+            message = f"the file has {len(groups)} sample groups, but {path} has {store.shape[0]} samples."
+            raise DataFileError(message, str(sample_groups))
+    covariates = store.covariates
+    if file is not None and names != []:
+        covariates = _covariates_by_name(file, names, store, path)
     source = store.source if place is None else place(store)
     about = (store.sample_names, "store", store.path, store.notes, store.feature_info)
-    return Dataset(source, y, *about, covariates, store.sample_groups)
+    return Dataset(source, y, *about, covariates, groups)
 
 
 def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> Covariates:
     """Read the covariates of the samples of a store, whose names are IID or FID:IID."""
+    known, texts = _texts_by_name(file, names, store, path)
+    return known.parse(texts)
+
+
+def _column_by_name(file: Any, column: str, store: Store, path: PathLike) -> np.ndarray:
+    """Read the sample groups of the samples of a store from a column of the covariate file."""
+    known, texts = _texts_by_name(file, [column], store, path)
+    return group_labels([text for (text,) in texts], known.path, f"column {column!r}")
+
+
+def _texts_by_name(file: Any, names: Any, store: Store, path: PathLike) -> tuple[CovariateFile, list[list[str]]]:
+    """Return a covariate file and its text for the samples of a store."""
     if store.sample_names is None:
         raise DataFileError("covariates cannot be matched, because the samples of the store have no names.", path)
     known = read_covariate_file(file, names)
@@ -338,10 +376,10 @@ def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> 
             "file, which drops those samples.",
             known.path,
         )
-    return known.parse(texts)
+    return known, texts
 
 
-def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) -> Reader:
+def _reader(path: Path, format: str, label: LabelLike, sample_groups: LabelLike, options: dict[str, Any]) -> Reader:
     """Return the reader of a file, with labels and names from other files."""
     kind, accepted = FORMATS[format].load(), FORMATS[format].options()
     feature_names = options.pop("feature_names", None)
@@ -352,8 +390,10 @@ def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) 
                 f"Covariate files are supported for PLINK data (.bed) and stores made from them, not for format {format!r}. "
                 "In Python, pass covariates=... to fit."
             )
-        known = sorted({*accepted, "feature_names"} - {"label"})
+        known = sorted({*accepted, "feature_names"} - {"label", "sample_groups"})
         raise TypeError(f"Format {format!r} has no option {unknown[0]!r}. Its options are {', '.join(known)}.")
+    if "sample_groups" in accepted and sample_groups is not None:
+        options = {**options, "sample_groups": sample_groups}
     if "label" in accepted:
         reader = kind(path, label=label, **options)
     else:
@@ -361,6 +401,8 @@ def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) 
         if label is not None:
             reader.labels_replaced = True
             reader.other_labels = None if label is False else labels_in_file(label, path)
+    if "sample_groups" not in accepted and sample_groups is not None and sample_groups is not False:
+        reader.sample_groups = sample_groups_in_file(sample_groups, path)
     if feature_names is not None:
         reader.feature_names = _names(feature_names)
     return reader

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -45,6 +46,7 @@ from coterie.inputs.types import (
     FoldsLike,
     NamesLike,
     RandomStateLike,
+    SampleGroupsLike,
     SamplesLike,
     TargetsLike,
 )
@@ -144,7 +146,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         *,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
-        groups: SamplesLike = None,
+        groups: SampleGroupsLike = None,
         client: ClientLike = None,
     ) -> Self:
         """Find groups of features that predict the target.
@@ -177,7 +179,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         sample_weight: SamplesLike = None,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
-        groups: SamplesLike = None,
+        groups: SampleGroupsLike = None,
         client: ClientLike = None,
     ) -> Input:
         return open_input(
@@ -264,11 +266,13 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         # With embedded cross-validation or reused features, a round may add fewer new features than requested. The number of
         # rounds is then unknown.
         bounded = not settings.reuse_features and settings.cv is None
+        one_class = not (is_classifier(self) or is_regressor(self))
         most_rounds = loop.rule.most_rounds() if bounded else settings.max_rounds
         report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.labels)
 
         def state() -> dict[str, Any]:
-            return {**known, **self._published(outcome_of(loop, settings.predict_with, data.classes).attributes())}
+            outcome = outcome_of(loop, settings.predict_with, data.classes, one_class=one_class)
+            return {**known, **self._published(outcome.attributes())}
 
         def on_round(_: Round) -> bool:
             return report.round_done(state) or (stoppable and stop_requested())
@@ -349,7 +353,7 @@ def input_of(
     y: TargetsLike = None,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
-    groups: SamplesLike = None,
+    groups: SampleGroupsLike = None,
     client: ClientLike = None,
 ) -> Input:
     """Return data opened and checked as in the fit of a model."""

@@ -192,9 +192,9 @@ sample_weight : array-like of shape (n_samples,), default=None
 covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
     Covariates of the fit. None uses those of a data set or store.
 
-groups : array-like of shape (n_samples,), default=None
+groups : array-like of shape (n_samples,) or str, default=None
     Sample groups of the fit. Half-samples consist of whole groups. Labels that are constant within groups are permuted
-    between groups, others within groups. None uses those of a data set or store.
+    between groups, others within groups. Standard errors are cluster-robust. None uses those of a data set or store.
 """,
     "about_data": """
 name : str, default=None
@@ -329,9 +329,10 @@ sample_weight : array-like of shape (n_samples,), default=None
     Non-negative weights. A weight of 2 is equivalent to having the sample twice.
 """,
     "sample_groups": """
-groups : array-like of shape (n_samples,), default=None
+groups : array-like of shape (n_samples,) or str, default=None
     Sample groups: labels of samples that belong together, such as the donor of a cell or the patient of a visit. Folds
-    consist of whole groups, so that a held-out score is one for new groups. None uses those of a data set or store.
+    consist of whole groups, so that a held-out score is one for new groups. A string is the name of a column, for an
+    AnnData object (``obs``) or a path. None uses those of a data set or store.
 """,
     "feature_names": """
 feature_names : array-like of str or callable, default=None

@@ -23,6 +23,7 @@ from coterie.inputs.types import (
     FoldsLike,
     NamesLike,
     RandomStateLike,
+    SampleGroupsLike,
     SamplesLike,
     ScoringLike,
     TargetsLike,
@@ -357,7 +358,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         sample_weight: SamplesLike = None,
         *,
         feature_names: NamesLike = None,
-        groups: SamplesLike = None,
+        groups: SampleGroupsLike = None,
         client: ClientLike = None,
     ) -> Self:
         """Choose the settings on held-out normal samples and outliers, then find the groups in all normal samples.

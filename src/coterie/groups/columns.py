@@ -42,8 +42,6 @@ class Context:
         ``"classification"``, ``"regression"`` or ``"one-class"``.
     classes : sequence of str or None
         The classes as text, in the order of the model.
-    class_effects : ndarray of shape (n_groups, n_classes) or None
-        Signed effects by class, for more than two classes.
     statistics : sequence or None
         Summary statistics of the support feature by class: n, mean, sd, quartiles.
     levels : sequence
@@ -56,7 +54,6 @@ class Context:
 
     task: str | None = None
     classes: Sequence[str] | None = None
-    class_effects: np.ndarray | None = None
     statistics: Sequence[Sequence[Mapping[str, float]]] | None = None
     levels: Sequence[Mapping[str, object] | None] = ()
     correlations: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()
@@ -80,9 +77,9 @@ class Item:
 
     @property
     def class_effects(self) -> list[float] | None:
-        """Signed effect of the group on each of more than two classes."""
-        effects = self.context.class_effects
-        return None if effects is None else [float(value) for value in effects[self.number - 1]]
+        """Effect of the group on each of more than two classes."""
+        effects = self.group.class_effects
+        return list(effects.values()) if effects is not None and len(effects) > 2 else None
 
     @property
     def statistics(self) -> Sequence[Mapping[str, float]] | None:
@@ -344,6 +341,26 @@ def _direction(item: Item) -> str | None:
     return direction(item.context.task, item.group.effect, item.class_effects, item.context.classes)
 
 
+def _limit(item: Item, side: int) -> float | None:
+    interval = item.group.effect_interval
+    return None if interval is None else interval[side]
+
+
+def _interval(item: Item) -> str | None:
+    """Return the odds ratio, or the effect, with its interval, as text."""
+    group = item.group
+    if group.effect is None or group.effect_interval is None:
+        return None
+    low, high = group.effect_interval
+    if group.odds_ratio is None:
+        return f"{group.effect:+.3g} ({low:+.3g} to {high:+.3g})"
+    return f"{group.odds_ratio:.3g} ({math.exp(low):.3g} to {_finite_exp(high):.3g})"
+
+
+def _finite_exp(value: float) -> float:
+    return math.exp(min(value, 700.0))
+
+
 def _direction_cells(item: Item) -> dict[str, object]:
     words = _direction(item)
     return {} if words is None else {"direction": words}
@@ -407,9 +424,21 @@ COLUMNS: Mapping[str, Column] = {
                per="support", cells=_direction_cells),
         Column("weight", "weight", "Weight of the support feature in the model.", lambda item: item.group.weight,
                per="support", kind="figure"),
-        Column("effect", "effect", "Weight on the standardised feature, comparable between groups.",
+        Column("effect", "effect", "Log-odds, or units of the target, per standard deviation of the support feature.",
                lambda item: item.group.effect, per="support", kind="effect"),
-        Column("class_effects", "effect by class", "Signed effect on each class.",
+        Column("effect_low", "effect from", "Lower limit of the 95 % interval of the effect.",
+               lambda item: _limit(item, 0), per="support", kind="figure"),
+        Column("effect_high", "effect to", "Upper limit of the 95 % interval of the effect.",
+               lambda item: _limit(item, 1), per="support", kind="figure"),
+        Column("odds_ratio", "odds ratio", "Factor of the odds per standard deviation of the support feature.",
+               lambda item: item.group.odds_ratio, per="support", kind="figure"),
+        Column("interval", "95 % interval", "Odds ratio, or effect, with its 95 % interval, which does not account for the "
+               "selection of the features.", _interval),
+        Column("used", "used", "Whether the model has a nonzero weight of a member.", lambda item: item.group.used),
+        Column("note", "note", "Whether the model does not use the group, or weight and effect have opposite signs.",
+               lambda item: item.group.note, per="support",
+               cells=lambda item: {} if item.group.note is None else {"note": item.group.note}),
+        Column("class_effects", "effect by class", "Effect on each class against the others.",
                lambda item: item.class_effects, per="support", kind="effect", cells=_class_effects),
         Column("marks", "marks", "Class that larger values of the support feature indicate.",
                lambda item: item.group.marks, per="support",
@@ -454,19 +483,21 @@ COLUMNS: Mapping[str, Column] = {
 SHOWN: Mapping[str, Sequence[str]] = {
     # One row per feature: rows(), to_frame() and, with a context, groups.csv.
     "table": (
-        "group", "feature", "name", "role", "correlation", "score", "weight", "effect", "round", "confidence", "share",
-        "marks", "class_weights", "annotations", "direction", "class_effects", "statistics", "feature_info",
+        "group", "feature", "name", "role", "correlation", "score", "weight", "effect", "effect_low", "effect_high",
+        "odds_ratio", "round", "confidence", "share", "marks", "class_weights", "annotations", "direction", "class_effects",
+        "note", "statistics", "feature_info",
     ),
     # One object per group in result.json, and one per member within it.
     "result": (
-        "group", "support", "name", "size", "weight", "effect", "direction", "class_effects", "score", "round", "purity",
-        "confidence", "marks", "class_weights", "statistics", "levels", "correlations", "members",
+        "group", "support", "name", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio", "interval",
+        "direction", "class_effects", "used", "note", "score", "round", "purity", "confidence", "marks",
+        "class_weights", "statistics", "levels", "correlations", "members",
     ),
     "members": ("feature", "name", "correlation", "share", "annotations"),
     # One object per group in to_json(), which adds lists over the members: affiliated, correlation, names, shares.
     "json": (
-        "support", "affiliated", "correlation", "names", "score", "weight", "effect", "round", "purity", "confidence",
-        "shares", "marks", "class_weights",
+        "support", "affiliated", "correlation", "names", "score", "weight", "effect", "effect_low", "effect_high",
+        "odds_ratio", "used", "round", "purity", "confidence", "shares", "marks", "class_weights",
     ),
     # Tables for display with one row per group, and the table of one group with one row per feature.
     "terminal": ("group", "confidence", "label", "place", "p_value", "effect", "marks", "size", "affiliated"),
@@ -474,12 +505,13 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "notebook group": ("member", "role", "correlation", "share"),
     # The report: its table, the details and members of an open row, and the download. Values are those of result.json under
     # the same name. report/payload.py adds label, place and the values of confidences.
-    "page": ("group", "label", "place", "direction", "effect", "confidence", "expected_false", "size"),
-    "page details": ("purity", "round", "false_share"),
+    "page": ("group", "label", "place", "direction", "effect", "interval", "confidence", "expected_false", "size"),
+    "page details": ("note", "purity", "round", "false_share"),
     "page members": ("correlation", "share"),
     "page download": (
-        "group", "feature", "name", "role", "correlation", "share", "effect", "direction", "confidence", "expected_false",
+        "group", "feature", "name", "role", "correlation", "share", "effect", "effect_low", "effect_high", "odds_ratio",
+        "direction", "note", "confidence", "expected_false",
     ),
 }  # fmt: skip
 # Names that annotations cannot have in a flat table: those of columns that represent a single column.
-RESERVED = frozenset(column.name for column in shown("table") if column.cells is None) | {"marks", "direction"}
+RESERVED = frozenset(column.name for column in shown("table") if column.cells is None) | {"marks", "direction", "note"}

@@ -82,9 +82,16 @@ class FeatureGroup:
     annotations : dict of str to tuple, or None
         Further data of each member, the support feature first: chromosome and position of a SNP, a p-value.
     effect : float or None
-        Change of the model's output if the support feature increases by one standard deviation, comparable between groups.
-        It is the weight times the standard deviation. With ``predict_with="groups"``, the other members change in proportion
-        to their correlations and contribute. With more than two classes it is the norm over the classes.
+        Effect per standard deviation of the support feature, given those of the other groups, as estimated by
+        :func:`coterie.group_effects`: log-odds of the second class, or units of the target. With more than two classes it is
+        the largest in absolute value of ``class_effects``. None before the estimation. For a one-class model it is the change
+        of the output.
+    effect_interval : (float, float) or None
+        Limits of the 95 % interval of the effect, or None if it is unknown.
+    class_effects : dict or None
+        Effect for each class against the others, by label: log-odds per standard deviation.
+    used : bool
+        Whether the predictive model has a nonzero weight of any member. Groups that it does not use are no findings.
 
     Examples
     --------
@@ -110,6 +117,9 @@ class FeatureGroup:
     class_weights: dict[Any, float] | None = None
     annotations: dict[str, tuple[Any, ...]] | None = None
     effect: float | None = None
+    effect_interval: tuple[float, float] | None = None
+    class_effects: dict[Any, float] | None = None
+    used: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -131,11 +141,27 @@ class FeatureGroup:
 
     @property
     def marks(self) -> Any:
-        """Class that larger values of the support feature indicate: that of the largest weight, if it is positive."""
-        if not self.class_weights:
+        """Class that larger values of the support feature indicate: that of the largest effect, if it is positive.
+
+        Before the effects are estimated, the weights decide.
+        """
+        known = self.class_effects or self.class_weights
+        if not known:
             return None
-        label = max(self.class_weights, key=lambda one: self.class_weights[one])  # type: ignore[index]  # it is there
-        return label if self.class_weights[label] > 0.0 else None
+        label = max(known, key=lambda one: known[one])
+        return label if known[label] > 0.0 else None
+
+    @property
+    def odds_ratio(self) -> float | None:
+        """Odds ratio per standard deviation of the support feature: exp of the effect. None for models without classes."""
+        return None if self.class_effects is None or self.effect is None else float(np.exp(self.effect))
+
+    @property
+    def note(self) -> str | None:
+        """Remark about a group that the model does not use, or whose weight and effect have opposite signs."""
+        if not self.used:
+            return "not used by the model"
+        return None if not _contradicts(self) else "weight of opposite sign"
 
     def __len__(self) -> int:
         return 1 + len(self.affiliated)
@@ -152,7 +178,7 @@ class FeatureGroup:
         support, *others = self.labels
         if self.confidence is not None and not np.isnan(self.confidence):
             support = f"[{self.confidence:.2f}] {support}"
-        has_zero_weight = self.weight == 0.0  # It was selected, but the model does not use it.
+        has_zero_weight = self.weight == 0.0 or not self.used  # It was selected, but the model does not use it.
         if _shows_class(self):
             support += f" (marks {self.marks})"
         if not others:
@@ -443,6 +469,17 @@ def _shows_class(group: FeatureGroup) -> bool:
     if group.marks is None or group.class_weights is None:
         return False
     return len(group.class_weights) > 2 or isinstance(group.marks, str)
+
+
+def _contradicts(group: FeatureGroup) -> bool:
+    """Return True if the weight of the support feature and its effect have opposite signs."""
+    if group.effect is None or group.weight is None:
+        return False
+    weight = group.weight
+    if group.class_effects and group.class_weights and len(group.class_effects) > 2:
+        effects = group.class_effects
+        weight = group.class_weights[max(effects, key=lambda label: abs(effects[label]))]
+    return weight * group.effect < 0.0
 
 
 def _plain(value: Any) -> Any:

@@ -27,7 +27,15 @@ from coterie.inputs.naming import named
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.sample_groups import read_sample_groups
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
-from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
+from coterie.inputs.types import (
+    ClientLike,
+    CovariatesLike,
+    FeaturesLike,
+    NamesLike,
+    SampleGroupsLike,
+    SamplesLike,
+    TargetsLike,
+)
 
 if TYPE_CHECKING:
     from coterie.data.store import Store
@@ -62,7 +70,12 @@ class Unwrapped(NamedTuple):
 
 
 def unwrap(
-    X: FeaturesLike, y: TargetsLike = None, *, reader: BaseEstimator | str | None = None, client: ClientLike = None
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    *,
+    groups: SampleGroupsLike = None,
+    reader: BaseEstimator | str | None = None,
+    client: ClientLike = None,
 ) -> Unwrapped:
     """Open a container; return anything else unchanged.
 
@@ -74,6 +87,8 @@ def unwrap(
     y : array-like, str or None
         Labels. A string is the name of a column: of ``obs`` for an AnnData object, of the file for a path. None means the
         labels of the container.
+    groups : array-like, str or None
+        Sample groups. A string is the name of a column, as for y. Anything else is ignored here.
     reader : estimator or str, optional
         Estimator that reads the data, or name of a function that supports clusters; None for functions that do not.
     client : distributed.Client, optional
@@ -81,16 +96,18 @@ def unwrap(
     """
     held: Any = X
     labels: Any = y
-    if _is_matrix(held) and client is None and not isinstance(labels, str):
+    if _is_matrix(held) and client is None and not isinstance(labels, str) and not isinstance(groups, str):
         return Unwrapped(held, labels)  # not a container
     from coterie.data.opening import open_features  # A fit on arrays needs neither readers nor stores.
     from coterie.data.readers.h5ad import is_anndata
     from coterie.data.store import Store, is_store
 
     if isinstance(held, (str, os.PathLike)) or is_anndata(held):
-        if isinstance(labels, str):
-            held = open_features(held, label=labels)
-            labels = held.y
+        if isinstance(labels, str) or isinstance(groups, str):
+            column = groups if isinstance(groups, str) else None
+            held = open_features(held, label=labels if isinstance(labels, str) else None, sample_groups=column)
+            labels = held.y if labels is None or isinstance(labels, str) else labels
+            groups = None
         elif not is_anndata(held) and (is_address(held) or is_store(held)):
             held = Store(held)  # reads no features, which may remain with the workers of a cluster
         else:
@@ -98,12 +115,13 @@ def unwrap(
     origin = held if isinstance(held, (Dataset, Store)) else None
     if reader is not None:
         held, labels = _on_workers(held, labels, reader, client)
-    if isinstance(labels, str):
-        columns = f" (X[{labels!r}]) and X without them" if hasattr(held, "columns") else ""
-        raise ValueError(
-            f"y is the string {labels!r}. A column name is supported for an AnnData object or a path only. "
-            f"For other data, pass the labels themselves{columns}."
-        )
+    for name, given, what in (("y", labels, "labels"), ("groups", groups, "sample groups")):
+        if isinstance(given, str):
+            columns = f" (X[{given!r}]) and X without them" if hasattr(held, "columns") else ""
+            raise ValueError(
+                f"{name} is the string {given!r}. A column name is supported for an AnnData object or a path only. "
+                f"For other data, pass the {what} themselves{columns}."
+            )
     if isinstance(held, (Dataset, Store)):
         return Unwrapped(held.source, held.y if labels is None else labels, origin)
     if type(held).__module__.partition(".")[0] == "dask" and hasattr(held, "compute") and hasattr(held, "blocks"):
@@ -233,7 +251,7 @@ def open_input(
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
     adjusts: bool = False,
-    groups: SamplesLike = None,
+    groups: SampleGroupsLike = None,
     feature_names: NamesLike = None,
     client: ClientLike = None,
 ) -> Input:
@@ -256,21 +274,21 @@ def open_input(
         Covariates. With ``adjusts``, None means those of X.
     adjusts : bool, default=False
         Whether the reader adjusts for covariates.
-    groups : array-like of shape (n_samples,), optional
-        Sample groups. None means those of X.
+    groups : array-like of shape (n_samples,), str or None
+        Sample groups, or the name of their column. None means those of X.
     feature_names : array-like of str or callable, optional
         Names of the features.
     client : distributed.Client, optional
         Client of a Dask cluster whose workers hold the features.
     """
-    found = unwrap(X, y, reader=reader, client=client)
+    found = unwrap(X, y, groups=groups, reader=reader, client=client)
     if adjusts and covariates is None:
         covariates = found.covariates
     reading = read_source(reader, found.X)
     if feature_names is not None:
         reading = read_source(reader, named(reading.source, feature_names))
     hint = labels_hint(X) if found.y is None else ""
-    groups = found.sample_groups if groups is None else groups
+    groups = found.sample_groups if groups is None or isinstance(groups, str) else groups
     return _checked(reading, found.X, found.y, reader, target, sample_weight, covariates, groups, hint)
 
 

@@ -6,6 +6,7 @@ to groups of features.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ def read_sample_groups(groups: Any, n_samples: int) -> np.ndarray:
             "groups has a single group. Validation requires at least two. Omit groups if samples are independent."
         )
     return codes
+
+
+def accepts_groups(selector: Any) -> bool:
+    """Return True if ``fit`` of an estimator, or of its class, has a parameter ``groups`` for sample groups."""
+    return "groups" in inspect.signature(selector.fit).parameters
 
 
 def is_constant_within(values: np.ndarray, groups: np.ndarray) -> np.ndarray:

@@ -42,6 +42,8 @@ FeaturesLike: TypeAlias = (
 )
 # Labels or numbers, one per sample; the name of a column; None for the labels of the data.
 TargetsLike: TypeAlias = "ArrayLike | str | None"
+# Sample groups, one label per sample; the name of a column; None for those of the data.
+SampleGroupsLike: TypeAlias = "ArrayLike | str | None"
 # One number or row of numbers per sample.
 SamplesLike: TypeAlias = "ArrayLike | None"
 CovariatesLike: TypeAlias = "ArrayLike | Covariates | None"

@@ -128,6 +128,7 @@ def _is_group(group: Any, attributes: Mapping[str, Any]) -> bool:
         and (group.confidence is None or _is_number(group.confidence, attributes))
         and (group.shares is None or (_is_vector(group.shares, "f") and len(group.shares) == len(group)))
         and _are_class_weights(group.class_weights, attributes)
+        and _are_effects(group, attributes)
         and (group.annotations is None or _are_annotations(group.annotations, len(group)))
     )
 
@@ -135,6 +136,19 @@ def _is_group(group: Any, attributes: Mapping[str, Any]) -> bool:
 def _are_annotations(value: Any, n_members: int) -> bool:
     return isinstance(value, dict) and all(
         isinstance(name, str) and isinstance(column, tuple) and len(column) == n_members for name, column in value.items()
+    )
+
+
+def _are_effects(group: Any, attributes: Mapping[str, Any]) -> bool:
+    interval = group.effect_interval
+    return (
+        (group.effect is None or _is_number(group.effect, attributes))
+        and (
+            interval is None
+            or (isinstance(interval, tuple) and len(interval) == 2 and all(_is_number(x, attributes) for x in interval))
+        )
+        and _are_class_weights(group.class_effects, attributes)
+        and isinstance(group.used, bool)
     )
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
 from sklearn.decomposition import PCA
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
@@ -34,7 +33,6 @@ from coterie.plots.canvas import (
     style,
 )
 from coterie.report.judgement import score_curve as validation_curve
-from coterie.search.outcome import group_effects
 from coterie.selection import Selector, feature_positions
 from coterie.validation.score_table import standard_error
 
@@ -119,7 +117,8 @@ def effect_confidence(found: GroupsLike, *, ax: Axes | None = None, title: str |
     groups = groups_of(found)
     if any(group.confidence is None or group.effect is None for group in groups):
         raise ValueError(
-            "The groups have no confidences or no effects. Call group_confidence(model, X, y).attach_to(model) first."
+            "The groups have no confidences or no effects. Call group_confidence(model, X, y).attach_to(model) and "
+            "group_effects(model, X, y).attach_to(model) first."
         )
     known = [group for group in groups if group.confidence == group.confidence]  # NaN: fixed features have no confidence
     ax = axes_or_new(ax, 5.2, 3.6)
@@ -142,7 +141,7 @@ def effect_confidence(found: GroupsLike, *, ax: Axes | None = None, title: str |
         place, name = (effects[k], confidences[k]), _short(known[k].labels[0], _MAX_GROUP_NAME_LENGTH)
         ax.annotate(name, place, (6, 3), textcoords="offset points", fontsize=8)
     ax.set_ylim(-0.03, 1.05)
-    ax.set_xlabel("effect on standardised features")
+    ax.set_xlabel("effect per standard deviation")
     ax.set_ylabel("confidence")
     ax.grid(alpha=0.25)
     return finished(ax, title)
@@ -208,18 +207,13 @@ def member_correlations(
 
 
 @documented
-def class_effects(
-    model: GroupDiscovery, X: FeaturesLike, *, max_groups: int = 40, ax: Axes | None = None, title: str | None = None
-) -> Figure:
-    """Draw the signed effect of each group on each class, on standardised features.
+def class_effects(found: GroupsLike, *, max_groups: int = 40, ax: Axes | None = None, title: str | None = None) -> Figure:
+    """Draw the effect of each group on each class, in log-odds per standard deviation.
 
     Parameters
     ----------
-    model : fitted GroupDiscoveryClassifier or GroupDiscoveryClassifierCV
-        Model of more than two classes.
-
-    X : {array-like, sparse matrix, data frame, path, store} of shape (n_samples, n_features)
-        Data, for the scales of the features of the predictive model.
+    found : fitted estimator or FeatureGroups
+        Groups of more than two classes with effects (see :func:`coterie.group_effects`).
 
     max_groups : int, default=40
         Largest number of groups to draw, in order of selection.
@@ -229,28 +223,28 @@ def class_effects(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie import GroupDiscoveryClassifier, group_effects
     >>> from coterie.plots import class_effects
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> figure = class_effects(GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y), X)
+    >>> model = GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y)
+    >>> figure = class_effects(group_effects(model, X, y).attach_to(model))
     >>> figure.axes[0].images[0].get_array().shape
     (2, 3)
     """
     check("max_groups", max_groups, Integer(1))
-    groups = groups_of(model)
-    if not is_classifier(model) or len(model.classes_) < 3:
+    groups = [group for group in groups_of(found) if group.effect is not None][: int(max_groups)]
+    known = [group.class_effects for group in groups if group.class_effects is not None and len(group.class_effects) > 2]
+    if not known:
         raise ValueError(
-            "class_effects requires a classifier of more than two classes. With two classes, a group has one signed effect."
+            "class_effects requires the effects of a classifier of more than two classes. Call "
+            "group_effects(model, X, y).attach_to(model) first. With two classes, a group has one signed effect."
         )
-    source = source_of(opened(X, None)[0])
-    features = np.asarray(model.prediction_features_)
-    scale = as_source(source.columns(features)).moments().scale
-    effects = group_effects(groups, features, np.asarray(model.prediction_coef_), scale)[: int(max_groups)]
-    names = [_short(group.labels[0]) for group in groups[: int(max_groups)]]
-    classes = [_short(label) for label in model.classes_.tolist()]
+    effects = np.array([list(own.values()) for own in known])
+    names = [_short(group.labels[0]) for group in groups]
+    classes = [_short(label) for label in known[0]]
     ax = axes_or_new(ax, 2.6 + 0.42 * len(classes), 1.6 + 0.22 * len(names))
     drawn = _matrix(ax, effects, float(np.abs(effects).max()) or 1.0, names, classes)
-    ax.figure.colorbar(drawn, ax=ax, label="effect (blue: towards the class)", shrink=0.8)
+    ax.figure.colorbar(drawn, ax=ax, label="log-odds per standard deviation", shrink=0.8)
     return finished(ax, title)
 
 

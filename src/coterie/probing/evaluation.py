@@ -20,9 +20,10 @@ from coterie._numba import one_blas_thread
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, AnyValue, Rule
 from coterie._warnings import ignored, recorded
 from coterie.data.source import FeatureSource
-from coterie.inputs.folds import Fold
-from coterie.inputs.opening import open_input
-from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, TargetsLike
+from coterie.inputs.folds import Fold, read_folds
+from coterie.inputs.opening import TargetKind, open_input
+from coterie.inputs.targets import task_of
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, SampleGroupsLike, TargetsLike
 from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Criterion, Evaluator, as_criterion, check_value
 from coterie.probing.probes import Design, ProbePlan, ProbeRecord
@@ -299,7 +300,9 @@ class CriterionSelector(Selector):
 
     _on_cluster: ClassVar[str] = "stores"
 
-    def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
+    def fit(
+        self, X: FeaturesLike, y: TargetsLike = None, *, groups: SampleGroupsLike = None, client: ClientLike = None
+    ) -> Self:
         """Evaluate feature subsets and select features.
 
         Parameters
@@ -308,6 +311,8 @@ class CriterionSelector(Selector):
             Training data.
         y : array-like of shape (n_samples,)
             Labels, or numbers if the criterion requires them. None for criteria without labels.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Sample groups, which the folds of the criterion keep together. None means those of a data set or store.
         client : distributed.Client, default=None
             Client of a Dask cluster whose workers evaluate the subsets, instead of ``n_jobs``. X must be a store (name,
             address or open store), which every worker opens. None means the active client, if any.
@@ -317,22 +322,26 @@ class CriterionSelector(Selector):
         self : object
             The fitted selector.
         """
-        return self._fit(lambda: self._read(X, y, client))
+        return self._fit(lambda: self._read(X, y, groups, client))
 
-    def _read(self, X: FeaturesLike, y: TargetsLike, client: ClientLike = None) -> Problem:
+    def _read(self, X: FeaturesLike, y: TargetsLike, groups: SampleGroupsLike = None, client: ClientLike = None) -> Problem:
         criterion = as_criterion(self.criterion)
-        data = open_input(X, y, reader=self, target="labels" if criterion.supervised else "optional", client=client)
-        source, labels = data.source, data.y
+        target: TargetKind = "labels" if criterion.supervised else "optional"
+        data = open_input(X, y, reader=self, target=target, groups=groups, client=client)
+        source, labels, cv = data.source, data.y, self.cv
+        if data.groups is not None:  # Criteria need not know sample groups: their folds are divided here.
+            classes = labels is not None and task_of(labels) == "classification"
+            cv = read_folds(cv, data.labels, classifier=classes, groups=data.groups)
         source.moments().require_variation()
         n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
         workers: AnyWorkers
         evaluate: Evaluator
         if source.n_workers is None:
             workers = Workers(self.n_jobs, criterion.prefer)
-            evaluate = criterion.bind(source, labels, self.cv)
+            evaluate = criterion.bind(source, labels, cv)
         else:
             workers = TaskWorkers(source)
-            evaluate = workers.bind(criterion, labels, self.cv)
+            evaluate = workers.bind(criterion, labels, cv)
         return Problem(data.attributes, source, labels, criterion, evaluate, workers, n_wanted)
 
     def __sklearn_tags__(self) -> Any:

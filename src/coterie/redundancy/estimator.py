@@ -20,7 +20,7 @@ from coterie.estimators.documentation import documented
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.opening import open_input
 from coterie.inputs.targets import class_codes, read_targets
-from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, ScoringLike, TargetsLike
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, SampleGroupsLike, ScoringLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy import validation
@@ -59,19 +59,16 @@ from coterie.selection import Selector, feature_label, n_features_wanted
 
 @dataclass(frozen=True)
 class _Candidates:
-    """Input of a fit.
-
-    ``X`` and ``y`` are as passed by the user, because user-defined scores receive them. ``matrix`` is the redundancy matrix
-    of all features, if given. ``groups`` are positions of features.
-    """
+    """Input of a fit. ``X`` and ``y`` are as passed by the user, because user-defined scores receive them."""
 
     attributes: dict[str, Any]
     view: FeatureView
     n_selected: int
-    matrix: np.ndarray | None
-    groups: list[np.ndarray]
+    matrix: np.ndarray | None  # redundancies of all features, if given
+    groups: list[np.ndarray]  # positions of features
     X: Any
     y: Any
+    sample_groups: np.ndarray | None
 
     @property
     def source(self) -> FeatureSource:
@@ -361,7 +358,9 @@ class GlobalRedundancySelector(Selector):
         tags.target_tags.required = score is not None and score.supervised
         return tags
 
-    def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
+    def fit(
+        self, X: FeaturesLike, y: TargetsLike = None, *, groups: SampleGroupsLike = None, client: ClientLike = None
+    ) -> Self:
         """Score the features, refine the scores and select features.
 
         Parameters
@@ -370,6 +369,8 @@ class GlobalRedundancySelector(Selector):
             Training data; with ``redundancy="precomputed"`` the matrix of shape (n_features, n_features).
         y : array-like of shape (n_samples,), default=None
             Labels. Not required by unsupervised scores.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Sample groups, which the folds of ``"cv"`` keep together. The parameter ``groups`` has groups of features.
         client : distributed.Client, default=None
             Client of a Dask cluster whose workers hold the features of X: a store (name, address or open store), or a Dask
             array chunked by features. None means the active client, if any. The columns of the candidates are sent to this
@@ -381,16 +382,14 @@ class GlobalRedundancySelector(Selector):
         self : GlobalRedundancySelector
             The fitted selector.
         """
-        return self._fit(lambda: self._read(X, y, client))
+        return self._fit(lambda: self._read(X, y, groups, client))
 
-    def _read(self, X: FeaturesLike, y: TargetsLike, client: ClientLike = None) -> _Candidates:
+    def _read(self, X: FeaturesLike, y: TargetsLike, sample_groups: SampleGroupsLike, client: ClientLike) -> _Candidates:
         if _is(self.redundancy, "precomputed") and (isinstance(self.score_func, str) or callable(self.score_func)):
-            raise ValueError(
-                "redundancy='precomputed' means that X is a matrix of features by features. Pass an array of scores as "
-                "score_func."
-            )
+            message = "redundancy='precomputed' means that X is a matrix of features by features. Pass scores as score_func."
+            raise ValueError(message)
         check_given_options(self)
-        data = open_input(X, y, reader=self, target="any", client=client)
+        data = open_input(X, y, reader=self, target="any", groups=sample_groups, client=client)
         n_selected = n_features_wanted(self.n_features_to_select, data.n_features)
         view = FeatureView.of(data.source, n_threads=thread_count(self.n_jobs))
         if isinstance(self.n_candidates, (int, np.integer)) and self.n_candidates < n_selected:
@@ -398,7 +397,7 @@ class GlobalRedundancySelector(Selector):
                 f"n_candidates={self.n_candidates} is less than the {n_selected} features to select. Increase n_candidates."
             )
         matrix, groups = self._matrix(data.X, view.n_features), group_positions(self.groups, data.source)
-        return _Candidates(data.attributes, view, n_selected, matrix, groups, data.X, data.y)
+        return _Candidates(data.attributes, view, n_selected, matrix, groups, data.X, data.y, data.groups)
 
     @property
     def _on_cluster(self) -> str:
@@ -512,7 +511,7 @@ class GlobalRedundancySelector(Selector):
         check_consistent_length(np.empty((data.view.n_samples, 0)), y)
         numeric = validation.is_numeric(np.asarray(y))
         known = read_targets(np.asarray(y)) if numeric else class_codes(y, data.view.n_samples, "n_candidates='cv'")[1]
-        return known, read_folds(self.cv, known, classifier=not numeric)
+        return known, read_folds(self.cv, known, classifier=not numeric, groups=data.sample_groups)
 
     @property
     def _validated_parameter(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from dataclasses import dataclass
@@ -12,12 +13,21 @@ import numpy as np
 from coterie.correlation.profile import CorrelationProfile
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store
+from coterie.effects import group_effects
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.groups.columns import Content, Record
 from coterie.inputs.naming import named
 from coterie.inputs.opening import source_of, unwrap
-from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
+from coterie.inputs.types import (
+    ClientLike,
+    CovariatesLike,
+    FeaturesLike,
+    NamesLike,
+    SampleGroupsLike,
+    SamplesLike,
+    TargetsLike,
+)
 from coterie.report.details import describe
 from coterie.report.judgement import held_out_of, task_of
 from coterie.report.result import Discovery, Report
@@ -52,7 +62,7 @@ def open_data(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
-    groups: SamplesLike = None,
+    groups: SampleGroupsLike = None,
     feature_names: NamesLike = None,
     feature_info: Content | None = None,
     name: str | None = None,
@@ -65,7 +75,7 @@ def open_data(
     ``reader`` is the name of the reading function, if it can work on the cluster of a client.
     """
     label = _name_of(y) if label is None else label
-    found = unwrap(X, y, reader=reader, client=client)
+    found = unwrap(X, y, groups=groups, reader=reader, client=client)
     origin = found.origin
     about: Record = {"path": name if name is not None else "the data" if origin is None else str(origin.path)}
     if origin is not None:
@@ -81,7 +91,7 @@ def open_data(
         about["notes"] = origin.notes
     covariates = found.covariates if covariates is None else covariates
     info = {str(key): values for key, values in feature_info.items()}
-    groups = found.sample_groups if groups is None else groups
+    groups = found.sample_groups if groups is None or isinstance(groups, str) else groups
     return OpenedData(features, found.y, sample_weight, covariates, groups, source, info, label, about)
 
 
@@ -91,9 +101,14 @@ def assemble(
     """Return the discovery of a model fitted on ``data``; ``known`` are further fields of :class:`Discovery`."""
     details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
     task, score = task_of(model), _training_score(model, data)
+    if task != "one-class":
+        found = group_effects(model, data.X, data.y, data.sample_weight, covariates=data.covariates, groups=data.groups)
+        model = found.attach_to(copy.copy(model))  # the model of the user is not changed
+    about = data.about | ({"covariates": model.covariate_names_.tolist()} if hasattr(model, "covariate_names_") else {})
+    about |= {"sample_groups": model.n_sample_groups_} if hasattr(model, "n_sample_groups_") else {}
     return Discovery(
         model,
-        data.about | ({"covariates": model.covariate_names_.tolist()} if hasattr(model, "covariate_names_") else {}),
+        about,
         task,
         training_score=score,
         feature_info=data.feature_info,
@@ -126,6 +141,7 @@ def report(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    groups: SampleGroupsLike = None,
     name: str | None = None,
     label: str | None = None,
     image_shape: tuple[int, int] | None = None,
@@ -177,8 +193,9 @@ def report(
         if X is None:
             raise ValueError("The report of a model requires its training data. Call coterie.report(model, X, y).")
         data = open_data(
-            X, y, sample_weight=sample_weight, covariates=covariates, feature_info=feature_info, name=name, label=label
-        )
+            X, y, sample_weight=sample_weight, covariates=covariates, groups=groups, feature_info=feature_info, name=name,
+            label=label,
+        )  # fmt: skip
         command = repr(model) if command is None else command
         return assemble(cast("GroupDiscovery", model), data, image_shape, image_order, command=command).report(path)
     if path is not None:

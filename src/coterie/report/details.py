@@ -19,11 +19,11 @@ from coterie._warnings import ignored
 from coterie.data import as_source
 from coterie.data.source import Columns
 from coterie.data.view import FeatureView
+from coterie.effects import spread_sample
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.groups.columns import Content, Context, Record
 from coterie.inputs.opening import Input
 from coterie.inputs.types import FeaturesLike, SamplesLike, TargetsLike
-from coterie.search.outcome import group_effects
 
 # Largest number of members in a heat map, of features in all heat maps, of groups with stored values, and of stored samples.
 _HEAT_MEMBERS = 24
@@ -50,8 +50,6 @@ class GroupDetails:
         Standard deviations of the support features.
     classes : list of str or None
         Classes, or None for other tasks.
-    effects : ndarray of shape (n_groups, n_outputs)
-        Signed effect of each group on each output of the model; one output per class for more than two classes.
     statistics : list of list of dict, or None
         Per class: number of samples, mean, standard deviation and quartiles of the support feature.
     levels : list of dict or None
@@ -74,7 +72,6 @@ class GroupDetails:
 
     scale: np.ndarray
     classes: list[str] | None = None
-    effects: np.ndarray = field(default_factory=lambda: np.empty((0, 1)))
     statistics: list[list[dict[str, float]]] | None = None
     levels: list[Record | None] = field(default_factory=list)
     correlations: list[tuple[np.ndarray, np.ndarray] | None] = field(default_factory=list)
@@ -145,8 +142,8 @@ def _described(model: GroupDiscovery, data: Input, image: Record | None) -> Grou
         raise ValueError("The classes of y differ from those of the model. Pass the training data of the model.")
     targets = np.asarray(data.targets)
     used = np.arange(len(targets)) if data.weight is None else np.flatnonzero(data.weight > 0)
-    judged = _spread_sample(used, targets if labelled else None, _STATISTICS_SAMPLES)
-    shown = _spread_sample(used, targets if labelled else None, _VALUE_SAMPLES)
+    judged = spread_sample(used, targets if labelled else None, _STATISTICS_SAMPLES)
+    shown = spread_sample(used, targets if labelled else None, _VALUE_SAMPLES)
     pictured = min(len(groups), _VALUE_GROUPS)
     scale = np.empty(len(groups))
     statistics: list[list[dict[str, float]]] = []
@@ -166,7 +163,6 @@ def _described(model: GroupDiscovery, data: Input, image: Record | None) -> Grou
     return GroupDetails(
         scale=scale,
         classes=classes,
-        effects=_effects(model, data, scale, step),
         statistics=statistics if labelled else None,
         levels=levels,
         correlations=_correlations(model, data),
@@ -181,21 +177,6 @@ def _described(model: GroupDiscovery, data: Input, image: Record | None) -> Grou
 
 def _dense(columns: Columns) -> np.ndarray:
     return np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
-
-
-def _spread_sample(used: np.ndarray, classes: np.ndarray | None, most: int) -> np.ndarray:
-    """Return at most ``most`` samples at regular steps, with equal numbers per class as far as possible."""
-    if len(used) <= most:
-        return used
-    if classes is None:
-        return used[np.linspace(0, len(used) - 1, most).round().astype(np.int64)]
-    parts = [used[classes[used] == label] for label in np.unique(classes[used])]
-    left, kept = most, []
-    for number, part in enumerate(sorted(parts, key=len)):  # large classes take the share that small ones do not use
-        size = min(len(part), left // (len(parts) - number))
-        left -= size
-        kept.append(part[np.linspace(0, len(part) - 1, size).round().astype(np.int64)])
-    return np.sort(np.concatenate(kept))
 
 
 def _statistics(column: np.ndarray, classes: np.ndarray, n_classes: int) -> list[dict[str, float]]:
@@ -225,16 +206,6 @@ def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> Record |
         names = [f"{value:g}" for value in known]
     counts = [[int(np.sum(column[classes == label] == value)) for value in known] for label in range(n_classes)]
     return {"names": names, "counts": counts}
-
-
-def _effects(model: GroupDiscovery, data: Input, scale: np.ndarray, step: int) -> np.ndarray:
-    """Return the effects of the groups on all outputs of the predicting model."""
-    features, coef = np.asarray(model.prediction_features_), np.asarray(model.prediction_coef_)
-    if np.array_equal(features, model.groups_.support):
-        return group_effects(model.groups_, features, coef, scale)
-    parts = [features[start : start + step] for start in range(0, len(features), step)]
-    scales = [as_source(data.source.columns(part)).moments(data.weight).scale for part in parts]
-    return group_effects(model.groups_, features, coef, np.concatenate(scales) if scales else np.empty(0))
 
 
 def _correlations(model: GroupDiscovery, data: Input) -> list[tuple[np.ndarray, np.ndarray] | None]:
@@ -333,7 +304,6 @@ def context_of(model: GroupDiscovery, task: str, details: GroupDetails | None, f
     return Context(
         task,
         classes,
-        class_effects=details.effects if details.effects.shape[1] > 2 else None,
         statistics=details.statistics,
         levels=details.levels,
         correlations=details.correlations,

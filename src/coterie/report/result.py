@@ -214,17 +214,27 @@ class Discovery:
 
     @property
     def judgement(self) -> str:
-        """One or two sentences: do the groups predict, and how many are found again? Empty with ``fast=True``."""
+        """One or two sentences: do the groups predict, and how many are found again? Empty with ``fast=True``.
+
+        Groups that the model does not use are not counted.
+        """
         held_out = None if self.held_out is None else self.held_out.to_dict()
         return judgement(held_out, self._confidence_content())
 
     def _confidence_content(self) -> Record | None:
-        return None if self.confidence is None else plain(self.confidence.to_dict())
+        if self.confidence is None:
+            return None
+        content: Record = plain(self.confidence.to_dict())
+        # Groups that the model does not use are no findings, so the judgement does not count them.
+        known = zip(content["confidence"], self.groups, strict=True)
+        return content | {"confidence": [value if group.used else None for value, group in known]}
 
     @property
     def summary(self) -> Record:
         """Main figures by name."""
         facts: Record = {"groups": len(self.groups), "features in groups": sum(len(group) for group in self.groups)}
+        unused = sum(not group.used for group in self.groups)
+        facts |= {"groups that the model does not use": unused} if unused else {}
         if self.held_out is not None:
             facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
             facts["standard error"] = self.held_out.error
@@ -438,12 +448,10 @@ def _details_from(content: Content) -> GroupDetails | None:
     pictures, groups = content["pictures"], content["groups"]
     if pictures is None:
         return None
-    effects = [group["class_effects"] for group in groups if group["class_effects"] is not None]
     statistics = [group["statistics"] for group in groups if group["statistics"] is not None]
     return GroupDetails(
         scale=np.empty(0),
         classes=pictures["classes"],
-        effects=np.array(effects) if effects else np.empty((0, 1)),
         statistics=statistics or None,
         levels=[group["levels"] for group in groups],
         correlations=[_matrix_from(group["correlations"]) for group in groups],

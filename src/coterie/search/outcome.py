@@ -116,7 +116,7 @@ class HasMembers(Protocol):
         ...
 
 
-def group_effects(groups: Sequence[HasMembers], features: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def output_changes(groups: Sequence[HasMembers], features: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return the effect of each group on the outputs of a linear model, of shape (n_groups, n_outputs).
 
     The effect is the change of an output if the support feature increases by one standard deviation and the other members
@@ -189,7 +189,7 @@ class Outcome:
         return {f"{name}_": value for name, value in content.items() if value is not None or name not in _OPTIONAL}
 
 
-def outcome_of(loop: CuttingPlane, predict_with: str, classes: np.ndarray | None) -> Outcome:
+def outcome_of(loop: CuttingPlane, predict_with: str, classes: np.ndarray | None, *, one_class: bool = False) -> Outcome:
     """Return the result of a loop as of its last round.
 
     Parameters
@@ -200,6 +200,8 @@ def outcome_of(loop: CuttingPlane, predict_with: str, classes: np.ndarray | None
         Features of the predictive model.
     classes : ndarray or None
         The classes, for the weights of the groups per class.
+    one_class : bool, default=False
+        Whether the model has no target, so that the effect of a group is the change of the output.
     """
     oracle, solution, history = loop.oracle, loop.solution, list(loop.history)
     discovered = support_model(loop)
@@ -209,7 +211,7 @@ def outcome_of(loop: CuttingPlane, predict_with: str, classes: np.ndarray | None
     model = discovered if predict_with == "support" else group_model(loop)
     n_pairs = oracle.view.n_features * (oracle.view.n_features - 1) // 2
     return Outcome(
-        groups=_groups(drafts, oracle, history, discovered.coef, model, classes),
+        groups=_groups(drafts, oracle, history, discovered.coef, model, classes, one_class),
         scores=scores,
         support_features=discovered.features,
         support_coef=discovered.coef,
@@ -267,6 +269,7 @@ def _groups(
     coef: np.ndarray,
     model: LinearModel,
     classes: np.ndarray | None,
+    one_class: bool,
 ) -> FeatureGroups:
     """Return the groups as public objects.
 
@@ -281,15 +284,16 @@ def _groups(
     coef : ndarray of shape (n_outputs, n_support)
         Weights of the support features in the model of the search.
     model : LinearModel
-        The predictive model, for the effects.
+        The predictive model, which uses a group if it has a nonzero weight of a member.
     classes : ndarray or None
         The classes.
+    one_class : bool
+        Whether the effect of a group is the change of the output.
     """
     view = oracle.view
-    effects = group_effects(
-        drafts, model.features, model.coef, view.moments.norm[model.features] / np.sqrt(view.moments.total_weight)
-    )
-    weights, sizes = _signed_or_norm(coef), _signed_or_norm(effects.T)
+    scale = view.moments.norm[model.features] / np.sqrt(view.moments.total_weight)
+    changes = output_changes(drafts, model.features, model.coef, scale)[:, 0].tolist() if one_class else None
+    weights, nonzero = _signed_or_norm(coef), np.sort(model.features[model.coef.any(axis=0)])
     by_class, rounds, names = _class_weights(coef, classes), _rounds(history), view.feature_names
     groups = []
     for position, draft in enumerate(drafts):
@@ -309,7 +313,8 @@ def _groups(
                 round=int(rounds[position]),
                 purity=group_purity(oracle.correlation, draft.members),
                 class_weights=None if by_class is None else by_class[position],
-                effect=float(sizes[position]),
+                effect=None if changes is None else changes[position],
+                used=bool(np.isin(draft.members, nonzero).any()),
             )
         )
     return FeatureGroups(groups)

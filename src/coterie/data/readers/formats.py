@@ -64,7 +64,7 @@ class Format:
     >>> FORMATS["parquet"].description, FORMATS["parquet"].suffixes
     ('Parquet', ('.parquet', '.pq'))
     >>> FORMATS["parquet"].options()
-    ('label', 'sample_names', 'missing_labels', 'drop', 'keep_numeric', 'columns')
+    ('label', 'sample_names', 'sample_groups', 'missing_labels', 'drop', 'keep_numeric', 'columns')
     """
 
     name: str

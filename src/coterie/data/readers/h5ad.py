@@ -24,6 +24,7 @@ from coterie.data.readers.reader import (
     Progress,
     Reader,
     check_compressed,
+    group_labels,
     is_missing,
     labelled_samples,
     row_block,
@@ -51,6 +52,8 @@ class H5adReader(Reader):
         .h5ad file.
     label : str, False or None
         Column of ``obs`` with the labels. None and False: no labels.
+    sample_groups : str, optional
+        Column of ``obs`` with the sample groups, such as the donor of each cell.
     layer : str, optional
         Layer to read instead of X; ``"raw"`` stands for ``adata.raw``.
     missing_labels : {"error", "drop"}, default="error"
@@ -60,7 +63,15 @@ class H5adReader(Reader):
     format = "h5ad"
     _damage_message = _DAMAGE
 
-    def __init__(self, path: Path, *, label: Any = None, layer: str | None = None, missing_labels: str = "error") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        label: Any = None,
+        sample_groups: Any = None,
+        layer: str | None = None,
+        missing_labels: str = "error",
+    ) -> None:
         super().__init__(path)
         check_regular(path)
         check = _FileCheck(path)  # runs while anndata is imported
@@ -89,6 +100,12 @@ class H5adReader(Reader):
         self._keep = np.arange(n_samples)
         if label is not None and label is not False:
             self._set_labels(label, missing_labels)
+        if sample_groups is not None and sample_groups is not False:
+            try:
+                found = column_of(self._data, sample_groups, "sample groups")[self._keep]
+            except ValueError as error:
+                raise DataFileError(str(error), path) from error
+            self.sample_groups = group_labels(found.tolist(), path, f"obs[{sample_groups!r}]")
         self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
 
@@ -244,18 +261,23 @@ def values_and_names(data: Any, layer: str | None) -> tuple[Any, Any]:
     return data.layers[layer], data.var_names
 
 
+def column_of(data: Any, name: Any, use: str) -> np.ndarray:
+    """Return the values of a column of ``obs``. Raises ValueError with similar names and the available columns."""
+    if name not in data.obs.columns:
+        question = did_you_mean(str(name), [str(column) for column in data.obs.columns], " ")
+        columns = describe_obs_columns(data) or "none"
+        raise ValueError(f"obs has no column {name!r} for the {use}. {question}Available columns: {columns}.")
+    values: np.ndarray = data.obs[name].to_numpy()
+    return values
+
+
 def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of all samples from a column of ``obs``, and a mask of missing labels.
 
     Numbers and booleans keep their type; anything else becomes text. Categories without samples are ignored. Raises
     ValueError with the most similar names and the available columns.
     """
-    obs = data.obs
-    if label not in obs.columns:
-        question = did_you_mean(str(label), [str(name) for name in obs.columns], " ")
-        columns = describe_obs_columns(data) or "none"
-        raise ValueError(f"obs has no column {label!r} for the labels. {question}Available columns: {columns}.")
-    values = obs[label].to_numpy()
+    values = column_of(data, label, "labels")
     missing = np.array([is_missing(value) for value in values], dtype=bool)
     if values.dtype.kind not in "biuf":  # text, or a pandas extension type with its own missing value
         present = [value for value, absent in zip(values.tolist(), missing, strict=True) if not absent]
@@ -287,7 +309,13 @@ def describe_obs_columns(data: Any) -> str:
 
 
 def from_anndata(
-    adata: Any, *, label: Any = None, layer: str | None = None, missing_labels: str = "error", feature_names: Any = None
+    adata: Any,
+    *,
+    label: Any = None,
+    sample_groups: Any = None,
+    layer: str | None = None,
+    missing_labels: str = "error",
+    feature_names: Any = None,
 ) -> Dataset:
     """Return the features of an AnnData object without a copy. The parameters are those of :class:`H5adReader`.
 
@@ -307,6 +335,8 @@ def from_anndata(
     try:
         values, names = values_and_names(adata, layer)
         labels = None if label is None or label is False else labels_of(adata, label)
+        wanted = sample_groups is not None and sample_groups is not False
+        groups = column_of(adata, sample_groups, "sample groups") if wanted else None
     except ValueError as error:
         advice = " Use coterie.data.open_features(adata, layer=...)." if "Choose a layer" in str(error) else ""
         raise ValueError(f"AnnData object: {error}{advice}") from error
@@ -323,7 +353,8 @@ def from_anndata(
         values = (values.tocsr() if sparse.issparse(values) else values)[keep]
     source = as_source(values, PackedStrings.pack(names if feature_names is None else feature_names))
     y = None if labels is None else labels[0][keep]
-    return Dataset(source, y, PackedStrings.pack(adata.obs_names[keep]), "anndata", notes=notes)
+    known = None if groups is None else group_labels(groups[keep].tolist(), "AnnData object", f"obs[{sample_groups!r}]")
+    return Dataset(source, y, PackedStrings.pack(adata.obs_names[keep]), "anndata", notes=notes, sample_groups=known)
 
 
 def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tuple[np.ndarray, int]:

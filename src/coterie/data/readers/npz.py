@@ -14,7 +14,15 @@ from coterie.bounds import MAX_DEFLATE_RATIO, check_length, open_regular, requir
 from coterie.data.errors import DataFileError, error_summary
 from coterie.data.names import PackedStrings
 from coterie.data.readers.columns import suggest_names
-from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, labels_in_file, usable_values
+from coterie.data.readers.reader import (
+    Block,
+    Progress,
+    Reader,
+    check_compressed,
+    group_labels,
+    labels_in_file,
+    usable_values,
+)
 
 # Copies of the arrays in memory: as loaded, and by feature.
 _N_COPIES = 2
@@ -32,20 +40,23 @@ class NpzReader(Reader):
         .npz file.
     label : str, False or None
         Key of the labels, by default ``"y"`` if it exists; or a text file with one label per line.
+    sample_groups : str, optional
+        Key of the sample groups.
     """
 
     format = "npz"
     by = "features"
     _damage_message = "the file is damaged or not an .npz file ({})."
 
-    def __init__(self, path: Path, *, label: Any = None) -> None:
+    def __init__(self, path: Path, *, label: Any = None, sample_groups: Any = None) -> None:
         super().__init__(path)
-        self._label = label
+        self._label, self._groups = label, sample_groups
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Yield one block with all data, because the members of a zip file cannot be mapped."""
         arrays = self._arrays()
         self._set_labels(arrays)
+        self._set_groups(arrays)
         if "feature_names" in arrays:
             self.feature_names = PackedStrings.pack(arrays["feature_names"].tolist())
         matrix = arrays["X"] if "X" in arrays else self._sparse(arrays)
@@ -115,6 +126,16 @@ class NpzReader(Reader):
         except Exception as error:  # SciPy raises errors of several types for inconsistent arrays
             raise DataFileError(f"the arrays are not a valid sparse matrix: {error_summary(error)}.", self.path) from error
         return matrix
+
+    def _set_groups(self, arrays: dict[str, np.ndarray]) -> None:
+        key = self._groups
+        if key is None or key is False:
+            return
+        vectors = [name for name, array in arrays.items() if array.ndim == 1]
+        if key not in vectors:
+            hint = suggest_names(str(key), vectors)
+            raise DataFileError(f"sample_groups={key!r}: there is no such array with one value per sample. {hint}", self.path)
+        self.sample_groups = group_labels(arrays[key].tolist(), self.path, f"array {key!r}")
 
     def _set_labels(self, arrays: dict[str, np.ndarray]) -> None:
         key = "y" if self._label is None else self._label

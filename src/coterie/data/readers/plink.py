@@ -18,7 +18,8 @@ from coterie.data.covariates import CovariateFile, is_missing_code, read_covaria
 from coterie.data.errors import DataFileError, error_summary, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.reader import Block, Progress, Reader, labelled_samples, parse_labels
+from coterie.data.readers.columns import suggest_names
+from coterie.data.readers.reader import Block, Progress, Reader, group_labels, labelled_samples, parse_labels
 
 # Value of bed-reader for a missing genotype in int8.
 _MISSING = -127
@@ -50,7 +51,9 @@ class PlinkReader(Reader):
         File with FID, IID and covariates, with or without a header, in any order. Text columns are read as categories.
     covariate_names : str or sequence of str, optional
         Columns of ``covariates`` to use. A string lists names separated by commas, and may contain ranges such as
-        ``PC1-PC10``. By default all columns, except the phenotype if it is in the same file.
+        ``PC1-PC10``. By default all columns, except the phenotype and the sample groups if they are in the same file.
+    sample_groups : str, optional
+        Sample groups: ``"FID"`` for the families of the .fam file, or a column of the phenotype or of the covariate file.
     """
 
     format = "plink"
@@ -67,6 +70,7 @@ class PlinkReader(Reader):
         missing_labels: str = "drop",
         covariates: Any = None,
         covariate_names: Any = None,
+        sample_groups: Any = None,
     ) -> None:
         super().__init__(path)
         if missing not in ("mean", "error"):
@@ -83,11 +87,13 @@ class PlinkReader(Reader):
         if label is not False:
             self._set_phenotype(label, phenotype, missing_labels)
         if covariates is not None:
-            if covariate_names is None and phenotype is not None and label is not False:
-                covariate_names = _names_without_phenotype(covariates, phenotype, label)
+            if covariate_names is None:
+                covariate_names = _names_without(covariates, phenotype, label, sample_groups)
             self._set_covariates(read_covariate_file(covariates, covariate_names), missing_labels)
         elif covariate_names is not None:
             raise ValueError("covariate_names= requires a covariate file. Pass it as covariates=.")
+        if sample_groups is not None and sample_groups is not False:
+            self._set_groups(str(sample_groups), [Path(file) for file in (phenotype, covariates) if file is not None])
         self._set_names(snps)
 
     def _check_bed(self) -> None:
@@ -168,6 +174,26 @@ class PlinkReader(Reader):
             self.labels = None if self.labels is None else self.labels[kept]
             texts = [texts[i] for i in kept]
         self.covariates = file.parse(texts)
+
+    def _set_groups(self, column: str, files: list[Path]) -> None:
+        """Set the sample groups of the samples that remain."""
+        samples = [self._samples[i] for i in self._keep]
+        if column == "FID":
+            fam = self.path.with_suffix(".fam")
+            self.sample_groups = group_labels([sample[0] for sample in samples], fam, "column FID")
+            return
+        known = ["FID"]
+        for file in files:
+            table = read_sample_table(file, _split_lines(file), "column", "COV")
+            if column in table.names:
+                place, empty = table.names.index(column), [""] * len(table.names)
+                texts = [table.rows.get((sample[0], sample[1]), empty)[place] for sample in samples]
+                texts = ["" if is_missing_code(text) else text for text in texts]
+                self.sample_groups = group_labels(texts, file, f"column {column!r}")
+                return
+            known += table.names
+        hint = "" if files else " Pass phenotype= or covariates= for columns of these files."
+        raise DataFileError(f"sample_groups={column!r}: column not found. {suggest_names(column, known)}{hint}", self.path)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         try:
@@ -253,13 +279,16 @@ def _phenotypes(path: Path, samples: list[list[str]], label: Any) -> tuple[list[
     return texts, f"column {table.names[column]!r}"
 
 
-def _names_without_phenotype(covariates: Any, phenotype: Any, label: Any) -> list[str] | None:
-    """Return all columns except the phenotype if both are in the same file; else None."""
+def _names_without(covariates: Any, phenotype: Any, label: Any, sample_groups: Any) -> list[str] | None:
+    """Return all columns except the phenotype and the sample groups if one is in the file of covariates; else None."""
     path = Path(covariates)
-    if not path.exists() or not path.samefile(phenotype):
+    if not path.exists():
         return None
     names = read_covariate_file(path).names
-    return [name for position, name in enumerate(names) if position != _phenotype_column(label, names, path)]
+    others = {names.index(sample_groups)} if sample_groups in names else set()
+    if phenotype is not None and label is not False and path.samefile(phenotype):
+        others.add(_phenotype_column(label, names, path))
+    return [name for position, name in enumerate(names) if position not in others] if others else None
 
 
 def _phenotype_column(label: Any, names: list[str], path: Path) -> int:

@@ -54,6 +54,8 @@ class Reader:
         Type of the values; None (for text) means the smallest type that holds all of them exactly.
     labels_replaced, other_labels : bool, ndarray or None
         Whether ``other_labels`` (labels from another file, or None) replace those of the file.
+    sample_groups : ndarray of str of shape (n_samples,) or None
+        Sample groups, always as text, so that a file and the store made from it give the same folds.
     labels, sample_names, feature_names, feature_info, notes
         As in :class:`coterie.data.Dataset`.
     """
@@ -215,6 +217,34 @@ def labels_in_file(label: Any, path: Path) -> np.ndarray:
         if line.lower() in MISSING_WORDS:
             raise DataFileError("the label is missing. Every sample requires a label.", file, line=number)
     return parse_labels(lines)
+
+
+def sample_groups_in_file(groups: Any, path: Path) -> np.ndarray:
+    """Read sample groups from a text file with one per line."""
+    if not isinstance(groups, (str, os.PathLike)):
+        raise ValueError(
+            f"sample_groups={groups!r} is not supported for {path.name}. Pass a text file with one sample group per line."
+        )
+    file = Path(groups)
+    if not file.exists():
+        raise FileNotFoundError(
+            2, f"{path.name} has no columns of sample groups. Text file with one sample group per line not found", str(file)
+        )
+    return group_labels([line.strip() for line in read_lines(file)], file, "this file")
+
+
+def group_labels(values: Sequence[Any] | np.ndarray, path: Path | str, what: str) -> np.ndarray:
+    """Return sample groups as text. Raises if one is missing, because a missing label says nothing about dependence."""
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    if missing.any():
+        raise DataFileError(
+            f"the sample group is missing in {what} for {int(missing.sum())} of {len(missing)} samples. The first is sample "
+            f"{int(np.argmax(missing))}. Complete the groups. A sample that belongs to no other needs a group of its own.",
+            path,
+        )
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [str(value).strip() for value in values]
+    return texts
 
 
 def is_missing(label: Any) -> bool:

@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from coterie.data.readers.reader import (
     Progress,
     Reader,
     as_integers,
+    group_labels,
     is_missing,
     labelled_samples,
     parse_labels,
@@ -64,6 +65,7 @@ class TabularReader(Reader):
         *,
         label: Any = None,
         sample_names: Any = None,
+        sample_groups: Any = None,
         missing_labels: str = "error",
         drop: Any = None,
         keep_numeric: bool = False,
@@ -71,6 +73,7 @@ class TabularReader(Reader):
     ) -> None:
         super().__init__(path)
         self._label, self._sample_names, self._missing_labels = label, sample_names, missing_labels
+        self._groups = None if sample_groups is False else sample_groups
         self._drop, self._keep_numeric, self._wanted = drop, keep_numeric, columns
         self._booleans: set[int] = set()
 
@@ -79,6 +82,11 @@ class TabularReader(Reader):
         self._column_names = names
         self._label_column = self._label_position(names, n_columns)
         self._name_column = self._name_position(names, n_columns)
+        self._group_column = None
+        if self._groups is not None:
+            self._group_column = self._find_column("sample_groups", self._groups, names, n_columns)
+            if self._group_column == self._label_column:
+                raise DataFileError(f"sample_groups={self._groups!r} is the column of the labels.", self.path, line=1)
         try:
             dropped = set(column_positions(self._drop or [], names, n_columns, "drop"))
         except ValueError as error:
@@ -87,7 +95,7 @@ class TabularReader(Reader):
             raise DataFileError(f"drop={self._name(self._label_column)!r} is the column of the labels.", self.path)
         if self._name_column in dropped:
             self._name_column = None
-        used = {self._label_column, self._name_column, *dropped}
+        used = {self._label_column, self._name_column, self._group_column, *dropped}
         wanted = None if self._wanted is None else set(self._wanted)
         self._features = [
             j for j in range(n_columns) if j not in used and (wanted is None or names is None or names[j] in wanted)
@@ -101,7 +109,7 @@ class TabularReader(Reader):
             missing = "" if not wanted else f" The file has none of the columns {listed([repr(name) for name in wanted], 5)}."
             raise DataFileError(f"no column is left for features.{missing}", self.path, line=1)
         self.shape = (None, len(self._features))
-        others = (self._label_column, self._name_column)
+        others = (self._label_column, self._name_column, self._group_column)
         self._used = sorted({*self._features, *(j for j in others if j is not None)})
         self._position_in_batch = {column: position for position, column in enumerate(self._used)}
         if self._column_names is not None:
@@ -199,9 +207,10 @@ class TabularReader(Reader):
     def _collect(
         self, batches: Iterator[Any], dtype: np.dtype, progress: Progress | None, total: int | None = None
     ) -> Iterator[np.ndarray]:
-        """Yield the features of each batch, and collect labels and sample names."""
+        """Yield the features of each batch, and collect labels, sample names and sample groups."""
         labels: list[np.ndarray | PackedStrings] = []
         names: list[PackedStrings] = []
+        groups: list[PackedStrings] = []
         n_seen = n_kept = 0
         for batch in batches:
             keep = np.arange(batch.num_rows)
@@ -216,6 +225,9 @@ class TabularReader(Reader):
             if self._name_column is not None:
                 texts = batch.column(self._position_in_batch[self._name_column]).to_pylist()
                 names.append(PackedStrings.pack("" if texts[i] is None else texts[i] for i in keep.tolist()))
+            if self._group_column is not None:
+                texts = batch.column(self._position_in_batch[self._group_column]).to_pylist()
+                groups.append(PackedStrings.pack("" if texts[i] is None else str(texts[i]) for i in keep.tolist()))
             columns = [batch.column(self._position_in_batch[j]) for j in self._features]
             if dtype.kind != "f" and any(column.null_count for column in columns):  # missing values become NaN
                 self.dtype = dtype = np.dtype(np.float64)
@@ -225,6 +237,7 @@ class TabularReader(Reader):
             n_seen, n_kept = n_seen + batch.num_rows, n_kept + len(keep)
             self._require_string_memory(labels, "labels")
             self._require_string_memory(names, "sample names")
+            self._require_string_memory(groups, "sample groups")
             if len(keep):
                 yield block if len(keep) == batch.num_rows else block[keep]
             if progress is not None:
@@ -239,6 +252,9 @@ class TabularReader(Reader):
                 self.notes["samples_without_label_dropped"] = n_seen - n_kept
         if self._name_column is not None:
             self.sample_names = PackedStrings.join(names)
+        if self._group_column is not None:
+            place = f"column {self._name(self._group_column)!r}"
+            self.sample_groups = group_labels(PackedStrings.join(groups), self.path, place)
 
     def _require_string_memory(self, parts: Sequence[np.ndarray | PackedStrings], what: str) -> None:
         """Require the memory of strings, one per sample, and of their copy when they are joined.
@@ -274,6 +290,8 @@ class CsvReader(TabularReader):
         Column of the labels, by name or position. By default the column named label, y, target or class, if any.
     sample_names : str or int, optional
         Column of the sample names. By default a first column without a name, as pandas writes its index.
+    sample_groups : str or int, optional
+        Column of the sample groups, such as the patient of each visit. It is not a feature.
     header : bool or "auto", default="auto"
         Whether the first line holds column names. ``"auto"``: true unless all its cells are numbers.
     missing_labels : {"error", "drop"}, default="error"
@@ -383,7 +401,7 @@ class CsvReader(TabularReader):
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         import pyarrow as pa
 
-        text = {self._label_column, self._name_column}
+        text = {self._label_column, self._name_column, self._group_column}
         types = {str(j): pa.string() if j in text else pa.bool_() if j in self._booleans else pa.float64() for j in self._used}
         with self._translate_errors():
             yield from self._collect(self._batches(self._used, types, n_values), np.dtype(np.float64), progress)
@@ -480,7 +498,7 @@ class ParquetReader(ArrowReader):
     ----------
     path : Path
         Parquet file.
-    label, sample_names, missing_labels, drop, keep_numeric, columns
+    label, sample_names, sample_groups, missing_labels, drop, keep_numeric, columns
         As for :class:`CsvReader`.
     """
 
@@ -505,8 +523,17 @@ class ParquetReader(ArrowReader):
         self._file.close()
 
 
-def table_columns(format: str, path: Path, **options: Any) -> tuple[list[Column], Column | None]:
-    """Return summaries of all columns of a table, numeric or not, and of the label column, if any."""
+class TableSurvey(NamedTuple):
+    """Summaries of all columns, of the labels and of the sample groups; and the (group, label) text of the samples."""
+
+    columns: list[Column]
+    label: Column | None
+    groups: Column | None
+    pairs: list[tuple[str, str]]
+
+
+def survey_table(format: str, path: Path, **options: Any) -> TableSurvey:
+    """Return summaries of the columns of a table, numeric or not. Samples without a group or label are not in the pairs."""
     kind: Any = FORMATS[format].load()
 
     class SurveyReader(kind):
@@ -518,10 +545,15 @@ def table_columns(format: str, path: Path, **options: Any) -> tuple[list[Column]
     reader = SurveyReader(path, **options)
     try:
         columns = reader.survey(values=True)
-        label_column = reader._label_column
+        label, groups, pairs = reader._label_column, reader._group_column, list[tuple[str, str]]()
+        if groups is not None:
+            wanted = [groups] if label is None else [groups, label]
+            for batch in reader._raw_batches(wanted):
+                rows = zip(*(batch.column(place).to_pylist() for place in (0, len(wanted) - 1)), strict=True)
+                pairs += [(str(group), str(text)) for group, text in rows if not (is_missing(group) or is_missing(text))]
     finally:
         reader.close()
-    return columns, None if label_column is None else columns[label_column]
+    return TableSurvey(columns, None if label is None else columns[label], None if groups is None else columns[groups], pairs)
 
 
 def _is_real(kind: Any) -> bool:
