@@ -39,6 +39,7 @@ class OpenedData:
     y: TargetsLike
     sample_weight: SamplesLike
     covariates: CovariatesLike
+    offset: SamplesLike
     groups: SamplesLike
     source: FeatureSource
     feature_info: Content
@@ -52,6 +53,7 @@ def open_data(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     groups: SamplesLike = None,
     feature_names: NamesLike = None,
     feature_info: Content | None = None,
@@ -82,7 +84,7 @@ def open_data(
     covariates = found.covariates if covariates is None else covariates
     info = {str(key): values for key, values in feature_info.items()}
     groups = found.sample_groups if groups is None else groups
-    return OpenedData(features, found.y, sample_weight, covariates, groups, source, info, label, about)
+    return OpenedData(features, found.y, sample_weight, covariates, offset, groups, source, info, label, about)
 
 
 def assemble(
@@ -106,14 +108,17 @@ def assemble(
 
 def baseline_of(model: GroupDiscovery) -> str:
     """Return the name of the prediction that held-out scores are compared with."""
-    return "covariates alone" if hasattr(model, "covariate_names_") else "constant"
+    known = [("covariates", "covariate_names_"), ("offset", "offset_coef_")]
+    parts = [name for name, attribute in known if hasattr(model, attribute)]
+    return f"{' and '.join(parts)} alone" if parts else "constant"
 
 
 def _training_score(model: GroupDiscovery, data: OpenedData) -> float | None:
     """Return accuracy or R² on the training data, or None for a one-class model."""
     if task_of(model) == "one-class":
         return None
-    more = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
+    more: dict[str, Any] = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
+    more |= {"offset": data.offset} if hasattr(model, "offset_coef_") else {}
     return float(model.score(data.X, data.y, sample_weight=data.sample_weight, **more))
 
 
@@ -126,6 +131,7 @@ def report(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     name: str | None = None,
     label: str | None = None,
     image_shape: tuple[int, int] | None = None,
@@ -177,8 +183,9 @@ def report(
         if X is None:
             raise ValueError("The report of a model requires its training data. Call coterie.report(model, X, y).")
         data = open_data(
-            X, y, sample_weight=sample_weight, covariates=covariates, feature_info=feature_info, name=name, label=label
-        )
+            X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, feature_info=feature_info, name=name,
+            label=label,
+        )  # fmt: skip
         command = repr(model) if command is None else command
         return assemble(cast("GroupDiscovery", model), data, image_shape, image_order, command=command).report(path)
     if path is not None:
