@@ -32,7 +32,7 @@ LAYERS = [
     ["confidence", "probing"],
     ["baselines"],
     ["redundancy"],
-    ["datasets", "marginal", "metrics"],
+    ["datasets", "marginal", "metrics", "polygenic"],
     ["report"],
     ["plots"],
     ["discovery"],

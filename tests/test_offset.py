@@ -193,7 +193,7 @@ def test_offset_of_numbers_requires_the_squared_loss():
 
 
 def test_one_class_has_no_offset():
-    X, y, offset, _ = numbers()
+    X, _, offset, _ = numbers()
     with pytest.raises(ValueError, match="offset cannot be used with task='one-class'"):
         coterie.discover(X, offset=offset, task="one-class")
 

@@ -31,6 +31,7 @@ _HOMES = {
     "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
+    "PolygenicOffset": "coterie.polygenic",
     "RidgeCriterion": "coterie.probing.criteria",
     "as_source": "coterie.data.memory",
     "class_statistics": "coterie.metrics.class_statistics",
@@ -42,6 +43,7 @@ _HOMES = {
     "imputed": "coterie.inputs.imputation",
     "load": "coterie.report.result",
     "name_features": "coterie.inputs.naming",
+    "polygenic_offset": "coterie.polygenic",
     "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
@@ -67,6 +69,7 @@ __all__ = [
     "GroupDiscoveryRegressorCV",
     "KNNCriterion",
     "LinearSVMCriterion",
+    "PolygenicOffset",
     "RidgeCriterion",
     "__version__",
     "as_source",
@@ -86,6 +89,7 @@ __all__ = [
     "metrics",
     "name_features",
     "plots",
+    "polygenic_offset",
     "probing",
     "report",
     "save",
@@ -110,6 +114,7 @@ if TYPE_CHECKING:
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.persistence.model import save
+    from coterie.polygenic import PolygenicOffset, polygenic_offset
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
     from coterie.report.result import Discovery, load

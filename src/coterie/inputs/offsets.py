@@ -37,8 +37,8 @@ def read_offset(offset: Any, n_samples: int) -> np.ndarray:
     missing = ~np.isfinite(numbers)
     if missing.any():
         raise ValueError(
-            f"offset is missing or infinite for {int(missing.sum())} sample(s). The first is sample {int(np.argmax(missing))}. "
-            "Drop these samples or complete the offset."
+            f"offset is missing or infinite for {int(missing.sum())} sample(s). The first is sample "
+            f"{int(np.argmax(missing))}. Drop these samples or complete the offset."
         )
     if np.abs(numbers).max(initial=0.0) > LARGEST_NORM:
         raise ValueError(f"Values of offset exceed {LARGEST_NORM:.0e}. Rescale it.")
