@@ -63,7 +63,7 @@ class PolygenicOffset:
     >>> found = polygenic_offset(X, y, chromosomes=np.repeat(["1", "2", "3"], 20))
     >>> found
     <PolygenicOffset of 100 samples, 3 chromosomes, heritability 0.7>
-    >>> bool(np.corrcoef(found.of("2"), y)[0, 1] > 0.8)
+    >>> bool(np.corrcoef(found.of("2"), y)[0, 1] > 0.5)
     True
     """
 
