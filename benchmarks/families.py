@@ -24,6 +24,7 @@ LEVEL = 0.1
 N_CHROMOSOMES, N_SNPS = 10, 60
 N_EMPTY = 5  # chromosomes 1 to 5 have no polygenic effects
 N_HAPLOTYPES = 40
+N_SETS = {"null": 40, "classes": 20, "loci": 20}
 LOCI = (20, N_SNPS + 20, 2 * N_SNPS + 20)
 # Half-samples and permutations: with fewer permutations, a single group cannot reach a share of false groups of 0.1.
 SETTINGS = {"max_features_to_select": 20, "n_pairs": 10, "n_permutations": 20}
@@ -152,18 +153,18 @@ def run(make: Callable[[int], Pedigrees], method: str, seeds: range, threads: in
 
 def main() -> None:
     options = read_arguments(__doc__, parts=("null", "classes", "loci"))
-    n_sets = 2 if options.quick else 40
     size = (12, 10) if options.quick else (24, 10)
     kinds = {
         "null": [("none", False), ("environment", False), ("polygenic", False)],
         "classes": [("environment", True), ("polygenic", True)],
         "loci": [("loci", False), ("loci", True)],
     }
-    seeds = range(options.seed or 1000, (options.seed or 1000) + n_sets)
+    first = options.seed or 1000
     for part, traits in kinds.items():
         if options.only not in (None, part):
             continue
         rows, details = [], {}
+        seeds = range(first, first + (2 if options.quick else N_SETS[part]))
         for trait, classes in traits:
             name = f"{trait}, {'two classes' if classes else 'numbers'}"
             for method in METHODS if trait != "none" else ("nothing", "offset"):

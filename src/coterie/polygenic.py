@@ -25,9 +25,10 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from coterie._numba import one_blas_thread, run_chunks, thread_count
 from coterie._parameters import N_JOBS, check
 from coterie.data.covariates import as_covariates
+from coterie.data.offset_file import chromosome_key, write_loco
 from coterie.data.source import FeatureSource
 from coterie.inputs.opening import source_of, unwrap
-from coterie.inputs.types import CovariatesLike, FeaturesLike, TargetsLike
+from coterie.inputs.types import CovariatesLike, FeaturesLike, PathLike, TargetsLike
 
 # Values of a block of features, and rows of the product matrix per task.
 _BLOCK_VALUES = 1 << 22
@@ -74,10 +75,24 @@ class PolygenicOffset:
 
     def of(self, chromosome: object) -> np.ndarray:
         """Return the offset for the features of a chromosome, which is made from those of all others."""
-        if str(chromosome) not in self.chromosomes:
+        keys = [chromosome_key(name) for name in self.chromosomes]
+        if chromosome_key(chromosome) not in keys:
             known = ", ".join(self.chromosomes) or "none"
             raise ValueError(f"chromosome={str(chromosome)!r} has no offset. Those with an offset are: {known}.")
-        return self.by_chromosome[:, self.chromosomes.index(str(chromosome))]
+        return self.by_chromosome[:, keys.index(chromosome_key(chromosome))]
+
+    def save(self, path: PathLike, sample_names: Sequence[str]) -> None:
+        """Write the offsets by chromosome in the format of REGENIE, for ``coterie discover --offset``.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        sample_names : sequence of str
+            Names of the samples: IID, or FID:IID.
+        """
+        check_consistent_length(sample_names, self.whole)
+        write_loco(path, sample_names, self.chromosomes, self.by_chromosome)
 
     def __repr__(self) -> str:
         n_samples, n_chromosomes = self.by_chromosome.shape
