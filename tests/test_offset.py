@@ -146,7 +146,8 @@ def test_prediction_requires_the_offset_of_the_fit(make, tmp_path):
     kind = GroupDiscoveryRegressor if make is numbers else GroupDiscoveryClassifier
     with_offset, without = kind(3).fit(X, y, offset=offset), kind(3).fit(X, y)
     coterie.save(with_offset, tmp_path / "model")
-    for model in (with_offset, coterie.load(tmp_path / "model")):
+    coterie.save(with_offset, tmp_path / "short", content="prediction")
+    for model in (with_offset, coterie.load(tmp_path / "model"), coterie.load(tmp_path / "short")):
         with pytest.raises(ValueError, match="fitted with an offset"):
             model.predict(X)
         np.testing.assert_array_equal(model.predict(X, offset=offset), with_offset.predict(X, offset=offset))
