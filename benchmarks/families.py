@@ -18,7 +18,7 @@ from _record import read_arguments, write_results
 from _tables import DOCS, markdown_table, print_table, replace_section
 
 import coterie
-from coterie import polygenic_offset
+from coterie import polygenic_offset, pooled_false_share
 
 LEVEL = 0.1
 N_CHROMOSOMES, N_SNPS = 10, 60
@@ -92,26 +92,33 @@ def analysed(data: Pedigrees, method: str, threads: int) -> tuple[list[int], boo
         options["groups"] = data.family
     if method == "offset by chromosome":
         offset = polygenic_offset(data.X, data.y, chromosomes=data.chromosome, n_jobs=threads)
-        found, better = [], False
-        for name in offset.chromosomes[:N_EMPTY]:
-            own = np.flatnonzero(data.chromosome == name)
-            claims, predicts = claimed(data.X[:, own], data.y, threads, offset=offset.of(name))
-            found += own[claims].tolist()
-            better |= predicts
-        return found, better
+        parts = [np.flatnonzero(data.chromosome == name) for name in offset.chromosomes[:N_EMPTY]]
+        results = [discovered(data.X[:, part], data.y, threads, offset=offset.of(data.chromosome[part[0]])) for part in parts]
+        shares = pooled_false_share([result.confidence for result in results if result.confidence is not None])
+        found = [
+            int(part[result.groups[int(k)].support])
+            for part, result, share in zip(parts, results, shares, strict=True)
+            for k in np.flatnonzero(share <= LEVEL)
+        ]
+        return found, any(is_better(result) for result in results)
     if "offset" in method:
         options["offset"] = polygenic_offset(data.X, data.y, n_jobs=threads).whole
-    return claimed(data.X, data.y, threads, **options)
-
-
-def claimed(X: np.ndarray, y: np.ndarray, threads: int, **options: Any) -> tuple[list[int], bool]:
-    """Return the claims of the whole procedure."""
-    with warnings_counted():
-        result = coterie.discover(X, y, n_jobs=threads, **SETTINGS, **options)
+    result = discovered(data.X, data.y, threads, **options)
     assert result.confidence is not None
     sure = np.flatnonzero(result.confidence.false_share <= LEVEL)
-    better = result.held_out is not None and result.held_out.mean - 2 * result.held_out.error > result.held_out.constant
-    return [int(result.groups[int(k)].support) for k in sure], bool(better)
+    return [int(result.groups[int(k)].support) for k in sure], is_better(result)
+
+
+def discovered(X: np.ndarray, y: np.ndarray, threads: int, **options: Any) -> coterie.Discovery:
+    """Return the result of the whole procedure."""
+    with warnings_counted():
+        return coterie.discover(X, y, n_jobs=threads, **SETTINGS, **options)
+
+
+def is_better(result: coterie.Discovery) -> bool:
+    """Return True if the held-out score exceeds that of the baseline by more than two standard errors."""
+    held_out = result.held_out
+    return held_out is not None and held_out.mean - 2 * held_out.error > held_out.constant
 
 
 def linked(data: Pedigrees, support: int) -> int | None:

@@ -44,6 +44,7 @@ _HOMES = {
     "load": "coterie.report.result",
     "name_features": "coterie.inputs.naming",
     "polygenic_offset": "coterie.polygenic",
+    "pooled_false_share": "coterie.confidence.result",
     "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
@@ -90,6 +91,7 @@ __all__ = [
     "name_features",
     "plots",
     "polygenic_offset",
+    "pooled_false_share",
     "probing",
     "report",
     "save",
@@ -100,7 +102,7 @@ if TYPE_CHECKING:
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
-    from coterie.confidence.result import GroupConfidence
+    from coterie.confidence.result import GroupConfidence, pooled_false_share
     from coterie.correlation.groups import CorrelationGroups
     from coterie.correlation.profile import CorrelationProfile, correlation_profile
     from coterie.data.memory import as_source
