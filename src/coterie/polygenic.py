@@ -149,10 +149,8 @@ def polygenic_offset(
 
     References
     ----------
-    .. [1] J. Yang et al., "Advantages and pitfalls in the application of mixed-model association methods", Nature Genetics 46,
-       2014.
-    .. [2] J. Mbatchou et al., "Computationally efficient whole-genome regression for quantitative and binary traits", Nature
-       Genetics 53, 2021.
+    .. [1] J. Yang, N. A. Zaitlen, M. E. Goddard, P. M. Visscher, A. L. Price, "Advantages and pitfalls in the application of
+       mixed-model association methods", Nature Genetics 46(2), 2014.
 
     Examples
     --------
