@@ -46,6 +46,7 @@ PAGES = {
     "examples": Page(
         tuple(f"../examples/{name}.py" for name in ("faces", "digits", "text", "snps", "single_cells")), by_hand=True
     ),
+    "families": Page(("families.py",)),
     "family": Page(
         (
             "uncertainty.py",

@@ -32,7 +32,7 @@ LAYERS = [
     ["confidence", "probing"],
     ["baselines"],
     ["redundancy"],
-    ["datasets", "effects", "marginal", "metrics"],
+    ["datasets", "effects", "marginal", "metrics", "polygenic"],
     ["report"],
     ["plots"],
     ["discovery"],

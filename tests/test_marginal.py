@@ -139,3 +139,22 @@ def test_against_plink(cohort, tmp_path, kind):
     assert list(clump) == theirs[0]
     assert {name: str(clump[name]) for name in clump if name != "P"} == {name: v for name, v in row.items() if name != "P"}
     assert clump["P"] == pytest.approx(float(row["P"]), rel=2e-3)
+
+
+def test_offset(cohort):
+    """The offset is subtracted from numbers, and a covariate of classes."""
+    X, y, covariates = cohort
+    cases, offset = y > np.median(y), covariates[:, 0]
+    for found, expected in [
+        (association(X, y, offset=offset), association(X, y - offset)),
+        (
+            association(X, y, covariates=covariates[:, 1], offset=offset),
+            association(X, y - offset, covariates=covariates[:, 1]),
+        ),
+        (association(X, cases, offset=offset), association(X, cases, covariates=offset)),
+        (association(X, cases, covariates=covariates[:, 1], offset=offset), association(X, cases, covariates=covariates)),
+    ]:
+        np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-8)
+        np.testing.assert_allclose(found.effect, expected.effect, rtol=1e-8)
+    with pytest.raises(ValueError, match="offset has 3 entries"):
+        association(X, y, offset=offset[:3])

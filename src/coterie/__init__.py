@@ -32,6 +32,7 @@ _HOMES = {
     "GroupEffects": "coterie.effects",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
+    "PolygenicOffset": "coterie.polygenic",
     "RidgeCriterion": "coterie.probing.criteria",
     "as_source": "coterie.data.memory",
     "class_statistics": "coterie.metrics.class_statistics",
@@ -44,6 +45,8 @@ _HOMES = {
     "imputed": "coterie.inputs.imputation",
     "load": "coterie.report.result",
     "name_features": "coterie.inputs.naming",
+    "polygenic_offset": "coterie.polygenic",
+    "pooled_false_share": "coterie.confidence.result",
     "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
@@ -70,6 +73,7 @@ __all__ = [
     "GroupEffects",
     "KNNCriterion",
     "LinearSVMCriterion",
+    "PolygenicOffset",
     "RidgeCriterion",
     "__version__",
     "as_source",
@@ -90,6 +94,8 @@ __all__ = [
     "metrics",
     "name_features",
     "plots",
+    "polygenic_offset",
+    "pooled_false_share",
     "probing",
     "report",
     "save",
@@ -100,7 +106,7 @@ if TYPE_CHECKING:
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
-    from coterie.confidence.result import GroupConfidence
+    from coterie.confidence.result import GroupConfidence, pooled_false_share
     from coterie.correlation.groups import CorrelationGroups
     from coterie.correlation.profile import CorrelationProfile, correlation_profile
     from coterie.data.memory import as_source
@@ -115,6 +121,7 @@ if TYPE_CHECKING:
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.persistence.model import save
+    from coterie.polygenic import PolygenicOffset, polygenic_offset
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
     from coterie.report.result import Discovery, load

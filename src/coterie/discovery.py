@@ -64,6 +64,7 @@ def discover(
     sample_weight: SamplesLike = None,
     groups: SampleGroupsLike = None,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     feature_names: NamesLike = None,
     task: str = "auto",
     fast: bool = False,
@@ -103,6 +104,10 @@ def discover(
 
     covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
         Covariates, for which the model adjusts and which are never selected. None uses those of a data set or store.
+
+    offset : array-like of shape (n_samples,), default=None
+        Number per sample that the model takes into account, such as a polygenic prediction
+        (:func:`coterie.polygenic_offset`). For numbers its weight is 1. For classes its weight is fitted.
 
     feature_names : array-like of str or callable, default=None
         Names of the features, for data without names.
@@ -181,8 +186,8 @@ def discover(
     settings = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, **parameters}
     check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations)
     data = open_data(
-        X, y, sample_weight=sample_weight, covariates=covariates, groups=groups, feature_names=feature_names,
-        name=name, label=label, reader="discover", client=client,
+        X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups,
+        feature_names=feature_names, name=name, label=label, reader="discover", client=client,
     )  # fmt: skip
     if image_shape is not None:
         check_image(image_shape, image_order, data.source.shape[1])
@@ -285,6 +290,8 @@ def _settled(task: str, data: OpenedData) -> str:
             raise ParameterError(
                 "covariates cannot be used with task='one-class'. Leave out the covariates.", "covariates", "task"
             )
+        if data.offset is not None:
+            raise ParameterError("offset cannot be used with task='one-class'. Leave out the offset.", "offset", "task")
         return task
     if data.y is None:
         raise ParameterError("y is None and the data have no labels. Pass y, or use task='one-class'.", "task")
@@ -295,7 +302,7 @@ def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> Grou
     """Return the fitted estimator, with settings chosen by validation if possible."""
     choose = validates(task, data.y, settings, fast=fast)
     model = _validated(data, task, settings) if choose else _plain(data, task, settings)
-    options = {} if task == "one-class" else {"covariates": data.covariates}
+    options = {} if task == "one-class" else {"covariates": data.covariates, "offset": data.offset}
     options |= {} if task == "one-class" and not choose else {"groups": data.groups}
     return model.fit(data.X, data.y, data.sample_weight, **options)
 
@@ -398,6 +405,7 @@ def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None
             data.y,
             data.sample_weight,
             covariates=data.covariates,
+            offset=data.offset,
             groups=data.groups,
             random_state=model.random_state,
             n_jobs=model.n_jobs,

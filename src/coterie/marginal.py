@@ -16,8 +16,9 @@ from coterie._parameters import OneOf, check
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
+from coterie.inputs.offsets import read_offset
 from coterie.inputs.opening import source_of, unwrap
-from coterie.inputs.types import CovariatesLike, FeaturesLike, TargetsLike
+from coterie.inputs.types import CovariatesLike, FeaturesLike, SamplesLike, TargetsLike
 from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def association(
     features: ArrayLike | FeatureGroups | BaseEstimator | None = None,
     *,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     model: str = "auto",
 ) -> Association:
     """Compute the association of each single feature with a trait, adjusted for covariates.
@@ -143,6 +145,9 @@ def association(
 
     covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
         Covariates to adjust for. None means those of the data set or store.
+
+    offset : array-like of shape (n_samples,), default=None
+        Offset, as in ``fit``: subtracted from y in a linear regression, a further covariate in a logistic regression.
 
     model : {"auto", "linear", "logistic"}, default="auto"
         Regression model. ``"auto"`` is logistic if y has two different values, otherwise linear.
@@ -182,7 +187,14 @@ def association(
     check_consistent_length(trait, np.empty(source.shape[0]))
     known = None if covariates is None else as_covariates(covariates, source.shape[0])
     chosen, (kind, targets) = _chosen(features, source), _targets(trait, model)
-    basis = _basis(source.shape[0], None if known is None else known.values)
+    columns_of = [] if known is None else [known.values]
+    if offset is not None:
+        added = read_offset(offset, source.shape[0])
+        if kind == "linear":
+            targets = targets - added
+        else:
+            columns_of.append(added[:, None])
+    basis = _basis(source.shape[0], np.hstack(columns_of) if columns_of else None)
     fit = _linear if kind == "linear" else _logistic
     estimates = np.full((3, len(chosen)), np.nan)  # effect, standard error, p-value
     for start in range(0, len(chosen), _BLOCK):

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import Cluster, DataOptions, DataPath, settle_task, stem
+from coterie.cli.offset import OffsetOptions
 from coterie.cli.options import option
 from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
@@ -20,6 +21,8 @@ from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from coterie import Discovery
     from coterie.data import Dataset
     from coterie.estimators.base import GroupDiscovery
@@ -133,6 +136,7 @@ def discover(
     parameters: Parameters,
     validation: Validation,
     genetics: Genetics,
+    offsets: OffsetOptions,
     cluster: Cluster,
     output: Annotated[
         Path | None,
@@ -172,6 +176,7 @@ def discover(
         - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         - coterie discover cells.h5ad --label disease --sample-groups donor
+        - coterie discover cohort.bed --chromosome 7 --polygenic-offset -o chromosome-7
         - coterie discover digits.npz --image-shape 28,28
         - coterie discover shared/x.store --dask tcp://scheduler:8786
     """
@@ -185,16 +190,17 @@ def discover(
         check_output(folder, overwrite=overwrite)
         check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
+        offsets.check(cluster.dask is not None)
         shape = _image_shape(image_shape)
-        with cluster.opened(data, options, console, adjusts=True, validates=True) as dataset:
-            settled = settle_task(task, dataset.y, data)
+        with cluster.opened(data, options, console, adjusts=True, validates=True) as opened:
+            settled = settle_task(task, opened.y, data)
+            dataset, offset = offsets.apply(opened, settled, console, parameters.get("n_jobs"))
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
                 console.note("The model is fitted to samples labelled 1. Samples labelled -1 are outliers for validation.")
-            result, code = run(
-                dataset, console, task=settled, label=options.label, image_shape=shape, **validation, **parameters
-            )
-            genetics.add_association(result.model, dataset, settled)
+            about = {"task": settled, "label": options.label, "image_shape": shape, "offset": offset}
+            result, code = run(dataset, console, **about, **validation, **parameters)
+            genetics.add_association(result.model, dataset, settled, offset)
             with console.collecting_warnings():
                 files = write_result(
                     folder,
@@ -304,7 +310,7 @@ class Genetics:
             if value is not None and (value < 0 or (highest is not None and value > highest)):
                 raise ValueError(f"--clump-{name} {value:g} must be at least 0{' and at most 1' if highest else ''}.")
 
-    def add_association(self, model: GroupDiscovery, dataset: Dataset, task: str) -> None:
+    def add_association(self, model: GroupDiscovery, dataset: Dataset, task: str, offset: np.ndarray | None) -> None:
         """Add effects and p-values to the groups of a fitted model, if the options and the task allow it."""
         possible = task == "regression" or (task == "classification" and len(model.classes_) == 2)
         if self.association and not possible:
@@ -314,7 +320,7 @@ class Genetics:
         from coterie import association
 
         kind = "linear" if task == "regression" else "logistic"
-        model.groups_ = association(dataset, features=model.groups_, model=kind).attach(model.groups_)
+        model.groups_ = association(dataset, features=model.groups_, offset=offset, model=kind).attach(model.groups_)
 
 
 def show_groups(result: Discovery, console: Console) -> None:

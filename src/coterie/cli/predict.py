@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.data import TABLES, DataOptions, DataPath
+from coterie.cli.offset import OffsetFile
 from coterie.cli.options import option
 from coterie.cli.output import Console
 
@@ -27,6 +28,7 @@ def predict(
         ),
     ] = None,
     options: DataOptions,
+    offsets: OffsetFile,
     console: Console,
 ) -> None:
     """Predict with a saved model: one line per sample, and the score if the data have labels.
@@ -57,8 +59,9 @@ def predict(
     with claimed_files(output):
         own = _columns(estimator, data, options)
         dataset = options.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
-        columns, rows = _table(estimator, dataset)
-        score = _score(estimator, dataset, console)
+        known = _covariates(estimator, dataset) | offsets.for_prediction(estimator, dataset)
+        columns, rows = _table(estimator, dataset, known)
+        score = _score(estimator, dataset, known, console)
         if output is not None:
             write_csv(output, rows, columns)
             console.show(f"Written to {output}: {len(rows):,} predictions.")
@@ -85,20 +88,20 @@ def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]
     return {"columns": known} if kind in TABLES else {}
 
 
-def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, Any]]]:
+def _table(estimator: Any, dataset: Dataset, known: dict[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the names of the columns, and one row per sample: name, prediction, decision values, probabilities."""
     import numpy as np
 
-    source, covariates = dataset.source, _covariates(estimator, dataset)
-    predictions = estimator.predict(source, **covariates)
+    source = dataset.source
+    predictions = estimator.predict(source, **known)
     samples = dataset.sample_names if dataset.sample_names is not None else range(len(predictions))
     columns: dict[str, Any] = {"sample": [_plain(s) for s in samples], "prediction": [_plain(p) for p in predictions]}
     if hasattr(estimator, "decision_function"):
-        decision = np.atleast_2d(estimator.decision_function(source, **covariates).T)
+        decision = np.atleast_2d(estimator.decision_function(source, **known).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]
         columns |= {f"decision{label}": values for label, values in zip(labels, decision.tolist(), strict=True)}
     if hasattr(estimator, "predict_proba"):
-        probabilities = estimator.predict_proba(source, **covariates).T.tolist()
+        probabilities = estimator.predict_proba(source, **known).T.tolist()
         columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, probabilities, strict=True)}
     return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -115,13 +118,13 @@ def _covariates(estimator: Any, dataset: Dataset) -> dict[str, Any]:
     return {"covariates": dataset.covariates}
 
 
-def _score(estimator: Any, dataset: Dataset, console: Console) -> float | None:
+def _score(estimator: Any, dataset: Dataset, known: dict[str, Any], console: Console) -> float | None:
     """Return the score; None if the data have no labels of the model's kind."""
     if dataset.y is None or not hasattr(estimator, "score"):
         return None
     try:
         with console.collecting_warnings():
-            return float(estimator.score(dataset.source, dataset.y, **_covariates(estimator, dataset)))
+            return float(estimator.score(dataset.source, dataset.y, **known))
     except (TypeError, ValueError) as error:
         console.note(f"No score: {error}")
         return None

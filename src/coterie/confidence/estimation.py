@@ -26,6 +26,7 @@ from coterie._parameters import N_JOBS, VERBOSE, Integer, OneOf, check
 from coterie.confidence.result import Choices, GroupConfidence, false_share
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.estimators.documentation import documented
+from coterie.inputs.offsets import check_offset
 from coterie.inputs.opening import Input
 from coterie.inputs.sample_groups import halves, permutation_within
 from coterie.inputs.types import (
@@ -61,6 +62,7 @@ def group_confidence(
     sample_weight: SamplesLike = None,
     *,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
     n_pairs: int = 25,
     n_permutations: int | str = "auto",
@@ -90,9 +92,9 @@ def group_confidence(
         Number of half-sample pairs. Each class is halved separately.
 
     n_permutations : int or "auto", default="auto"
-        Number of label permutations (covariates are permuted with the labels). Each takes as long as the half-samples of the
-        original labels. ``"auto"`` makes five, and up to nine as long as more of them could reduce the ``false_share`` of a
-        group to 0.1. With 0, ``expected_false`` is NaN. One-class models have no labels to permute.
+        Number of label permutations (covariates and offset are permuted with the labels). Each takes as long as the
+        half-samples of the original labels. ``"auto"`` makes five, and up to nine as long as more of them could reduce the
+        ``false_share`` of a group to 0.1. With 0, ``expected_false`` is NaN. One-class models have no labels to permute.
 
     resume : GroupConfidence, default=None
         An earlier result for the same model and data to continue, for example after Ctrl-C. The result is the same as that of
@@ -143,7 +145,8 @@ def group_confidence(
     3
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
-    data = input_of(model, X, y, sample_weight, covariates, groups, client)
+    check_offset(model, offset)
+    data = input_of(model, X, y, sample_weight, covariates, offset, groups, client)
     _check_covariates(model, data)
     _check_sample_groups(model, data)
     permutations = _Permutations(n_permutations if is_classifier(model) or is_regressor(model) else 0)
@@ -212,9 +215,10 @@ def _check(model: object, **parameters: int | str | None) -> None:
 def _check_covariates(model: GroupDiscovery, data: Input) -> None:
     """Raise a ValueError unless covariates are given if and only if the model was fitted with covariates."""
     wanted = getattr(model, "covariate_names_", None)
-    if wanted is None and data.covariates is not None:
+    given = data.attributes.get("covariate_names_")
+    if wanted is None and given is not None:
         raise ValueError("The model was fitted without covariates. Omit covariates, or fit the model with them.")
-    if wanted is not None and data.covariates is None:
+    if wanted is not None and given is None:
         raise ValueError(f"The model was fitted with covariates ({', '.join(wanted)}). Pass them with covariates=.")
 
 
@@ -268,7 +272,7 @@ class _Task:
 
     @property
     def digest(self) -> str:
-        """Digest of settings, groups, labels, sample weights, covariates and shape of the data."""
+        """Digest of settings, groups, labels, sample weights, covariates, offset and shape of the data."""
         parts = [
             repr(replace(self.settings, predict_with="")),  # predict_with does not affect the groups.
             repr([group.members.tolist() for group in self.model.groups_]),
@@ -280,6 +284,8 @@ class _Task:
             text.update(self.data.weight.tobytes())
         if self.data.covariates is not None:
             text.update(np.ascontiguousarray(self.data.covariates).tobytes())
+        if self.data.offset is not None:
+            text.update(self.data.offset.tobytes())
         if self.data.groups is not None:
             text.update(self.data.groups.tobytes())
         return text.hexdigest()
@@ -395,9 +401,10 @@ def permute_labels(data: Input, seed: int, permutation: int) -> Input:
         order[used] = rng.permutation(used)
     else:
         order[used] = used[permutation_within(data.groups[used], data.targets[used], rng)]
-    # Covariates are permuted with the labels, which keeps their relation. Only the relation to the features is broken.
-    covariates = None if data.covariates is None else data.covariates[order]
-    return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates)
+    # Covariates and offset are permuted with the labels, which keeps their relation. Only the relation to the features is
+    # broken.
+    covariates, offset = (None if values is None else values[order] for values in (data.covariates, data.offset))
+    return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates, offset=offset)
 
 
 def complementary(data: Input, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:

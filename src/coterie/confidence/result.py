@@ -286,6 +286,44 @@ def false_share(confidence: np.ndarray, expected: np.ndarray, n_permutations: in
     return result
 
 
+def pooled_false_share(confidences: Sequence[GroupConfidence]) -> list[np.ndarray]:
+    """Return the shares of false groups if the groups of several searches are reported together.
+
+    Each ``false_share`` refers to one search, for instance of one chromosome. If the groups of many searches are listed
+    together, their false groups add up. The pooled share counts the groups found with permuted labels in all searches.
+
+    Parameters
+    ----------
+    confidences : sequence of GroupConfidence
+        Results of :func:`coterie.group_confidence`, with permutations.
+
+    Returns
+    -------
+    shares : list of ndarray
+        Share of false groups among all groups of at least this confidence, for each group of each search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryRegressor, group_confidence, pooled_false_share
+    >>> X = np.random.default_rng(0).standard_normal((80, 60))
+    >>> y = 3 * X[:, 4] + np.random.default_rng(1).standard_normal(80)
+    >>> parts = [X[:, :30], X[:, 30:]]
+    >>> models = [GroupDiscoveryRegressor(1).fit(part, y) for part in parts]
+    >>> options = {"n_pairs": 5, "n_permutations": 10, "random_state": 0}
+    >>> found = [group_confidence(model, part, y, **options) for model, part in zip(models, parts)]
+    >>> [share.round(2).tolist() for share in pooled_false_share(found)]
+    [[0.09], [0.82]]
+    """
+    if any(not result.permuted for result in confidences):
+        raise ValueError("A share of false groups requires permutations. Pass results with n_permutations of at least 1.")
+    confidence = np.concatenate([np.empty(0), *(result.confidence for result in confidences)])
+    expected = sum((expected_false(confidence, result.permuted) for result in confidences), np.zeros(len(confidence)))
+    n_permutations = min((result.n_permutations for result in confidences), default=0)
+    shares = false_share(confidence, expected, n_permutations)
+    return np.split(shares, np.cumsum([len(result.confidence) for result in confidences])[:-1])
+
+
 def shah_samworth(confidence: np.ndarray, n_chosen: float, n_features: int, n_pairs: int) -> np.ndarray:
     r"""Return the bound of Theorem 2 of Shah and Samworth (2013).
 

@@ -14,6 +14,7 @@ _NAMES = {
     "imputation": ("ImputedSource",),
     "memory": ("DenseSource", "SparseSource", "as_source"),
     "names": ("PackedStrings",),
+    "offset_file": ("read_offset_file",),
     "opening": ("convert", "open_features"),
     "readers.formats": ("FORMATS", "Format"),
     "source": ("Exemplar", "FeatureSource", "Moments", "StrongPairs", "StrongQuery", "annotated"),
@@ -45,6 +46,7 @@ __all__ = [
     "convert",
     "open_features",
     "open_store",
+    "read_offset_file",
     "write_store",
 ]
 
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from coterie.data.imputation import ImputedSource
     from coterie.data.memory import DenseSource, SparseSource, as_source
     from coterie.data.names import PackedStrings
+    from coterie.data.offset_file import read_offset_file
     from coterie.data.opening import convert, open_features
     from coterie.data.readers.formats import FORMATS, Format
     from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery, annotated

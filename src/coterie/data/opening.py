@@ -253,7 +253,13 @@ def without_features(dataset: Dataset, drop: ColumnsLike) -> Dataset:
     kept = np.setdiff1d(np.arange(source.shape[1]), dropped)
     if not len(kept):
         raise DataFileError("drop removes all features. Keep at least one.", dataset.path)
-    remaining = as_source(source.columns(kept), None if names is None else PackedStrings.pack(names[j] for j in kept))
+    return with_features(dataset, kept)
+
+
+def with_features(dataset: Dataset, kept: np.ndarray) -> Dataset:
+    """Return the data with some features only, which are read into memory."""
+    source, names = dataset.source, dataset.source.feature_names
+    remaining = as_source(source.columns(kept), None if names is None else PackedStrings.pack(names[int(j)] for j in kept))
     info = {
         key: PackedStrings.pack(values[int(j)] for j in kept) if isinstance(values, PackedStrings) else values[kept]
         for key, values in dataset.feature_info.items()

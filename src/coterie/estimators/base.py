@@ -37,6 +37,7 @@ from coterie.data.source import Moments
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.naming import columns_read
+from coterie.inputs.offsets import match_offset
 from coterie.inputs.opening import Input, TargetKind, open_input, unwrap
 from coterie.inputs.types import (
     ClassWeightLike,
@@ -58,7 +59,7 @@ from coterie.search.outcome import outcome_of
 from coterie.search.search import CorrelationLike, Search, SearchSettings, run_with_progress
 from coterie.selection import FeatureSets, Selector, features_of_share
 from coterie.solver.loss import LossLike
-from coterie.solver.losses import loss_of
+from coterie.solver.losses import SquaredLoss, loss_of
 
 if TYPE_CHECKING:
     from coterie.confidence.result import GroupConfidence
@@ -102,6 +103,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     prediction_coef_: np.ndarray
     intercept_: np.ndarray
     covariate_coef_: np.ndarray
+    offset_coef_: np.ndarray
     # Kind of target for the estimator and its loss, and whether the estimator adjusts for covariates.
     _target: ClassVar[TargetKind]
     _adjusts: ClassVar[bool] = True
@@ -146,6 +148,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         *,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
+        offset: SamplesLike = None,
         groups: SampleGroupsLike = None,
         client: ClientLike = None,
     ) -> Self:
@@ -162,6 +165,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
             Covariates such as age, sex or principal components. The model adjusts for them and never selects them. They are
             fitted together with the features, with a negligible penalty. None uses those of a data set or store.
+        %(offset)s
         %(sample_groups)s
         %(client)s
 
@@ -170,7 +174,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         self : estimator
             The fitted estimator.
         """
-        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, covariates, groups, client))
+        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, covariates, offset, groups, client))
 
     def _read(
         self,
@@ -179,10 +183,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         sample_weight: SamplesLike = None,
         feature_names: NamesLike = None,
         covariates: CovariatesLike = None,
+        offset: SamplesLike = None,
         groups: SampleGroupsLike = None,
         client: ClientLike = None,
     ) -> Input:
-        return open_input(
+        data = open_input(
             X,
             y,
             reader=self,
@@ -190,10 +195,14 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             sample_weight=sample_weight,
             covariates=covariates,
             adjusts=self._adjusts,
+            offset=offset,
             groups=groups,
             feature_names=feature_names,
             client=client,
         )
+        if data.offset is not None and self._loss is not SquaredLoss:
+            raise ValueError("offset= for numbers requires loss='squared'.")
+        return data
 
     @property
     def _loss(self) -> LossLike:
@@ -272,7 +281,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
 
         def state() -> dict[str, Any]:
             outcome = outcome_of(loop, settings.predict_with, data.classes, one_class=one_class)
-            return {**known, **self._published(outcome.attributes())}
+            return {**known, **self._published(_offset_apart(outcome.attributes(), data))}
 
         def on_round(_: Round) -> bool:
             return report.round_done(state) or (stoppable and stop_requested())
@@ -314,8 +323,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         check_is_fitted(self)
         return self.groups_.members if self.keep == "groups" else np.sort(self.groups_.support)
 
-    def _outputs(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
-        """Return ``X @ coef + intercept``, of shape (n_samples, n_outputs); only the features used for prediction are read."""
+    def _outputs(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
+        """Return ``X @ coef + intercept``, of shape (n_samples, n_outputs), plus the outputs of covariates and offset.
+
+        Only the features used for prediction are read.
+        """
         check_is_fitted(self)
         found = unwrap(X)
         columns = columns_read(self, found.X, self.prediction_features_)
@@ -323,14 +335,19 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         if covariates is None and hasattr(self, "covariate_names_"):
             covariates = found.covariates
         known = match_covariates(self, covariates, len(outputs))
-        return outputs if known is None else outputs + known @ self.covariate_coef_.T
+        if known is not None:
+            outputs = outputs + known @ self.covariate_coef_.T
+        added = match_offset(self, offset, len(outputs))
+        return outputs if added is None else outputs + added[:, None] * self.offset_coef_
 
-    def _prediction_and_target(self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike) -> tuple[np.ndarray, Any]:
+    def _prediction_and_target(
+        self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike, offset: SamplesLike
+    ) -> tuple[np.ndarray, Any]:
         """Return the predictions and the labels or targets of samples."""
         found = unwrap(X, y)
         if covariates is None and hasattr(self, "covariate_names_"):
             covariates = found.covariates
-        return self.predict(found.X, covariates), found.y
+        return self.predict(found.X, covariates, offset), found.y
 
     @property
     def coef_(self) -> np.ndarray:
@@ -353,11 +370,21 @@ def input_of(
     y: TargetsLike = None,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
     client: ClientLike = None,
 ) -> Input:
     """Return data opened and checked as in the fit of a model."""
-    return model._read(X, y, sample_weight=sample_weight, covariates=covariates, groups=groups, client=client)
+    return model._read(X, y, sample_weight, None, covariates, offset, groups, client)
+
+
+def _offset_apart(attributes: dict[str, Any], data: Input) -> dict[str, Any]:
+    """Return fitted attributes in which the weights of a fitted offset are not among those of the covariates."""
+    if "offset_coef_" not in data.attributes or data.offset is not None:
+        return attributes
+    coef = attributes.pop("covariate_coef_")
+    others = {"covariate_coef_": coef[:, :-1]} if "covariate_names_" in data.attributes else {}
+    return {**attributes, **others, "offset_coef_": coef[:, -1]}
 
 
 def _warn_if_short(loop: CuttingPlane, n_features: int | None, max_rounds: int | None) -> None:

@@ -184,7 +184,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     ) -> None:
         self._store(locals())
 
-    def decision_function(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
+    def decision_function(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Return the decision values of samples.
 
         For two classes, a positive value predicts ``classes_[1]``. For more classes, the largest value predicts the class.
@@ -193,31 +193,33 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         ----------
         %(new_samples)s
         %(new_covariates)s
+        %(new_offset)s
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        outputs = self._outputs(X, covariates)
+        outputs = self._outputs(X, covariates, offset)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
-    def predict(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
+    def predict(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Predict the class of samples.
 
         Parameters
         ----------
         %(new_samples)s
         %(new_covariates)s
+        %(new_offset)s
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
-        codes = self._loss.predict(self._outputs(X, covariates))
+        codes = self._loss.predict(self._outputs(X, covariates, offset))
         return np.asarray(self.classes_[codes])
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
+    def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Return the probability of each class; only for models calibrated on held-out samples.
 
         :class:`GroupDiscoveryClassifierCV` calibrates decision values by temperature scaling. The factor that turns them into
@@ -230,29 +232,31 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         ----------
         %(new_samples)s
         %(new_covariates)s
+        %(new_offset)s
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities in the order of ``classes_``.
         """
-        return probabilities(self._outputs(X, covariates), self.calibration_slope_)
+        return probabilities(self._outputs(X, covariates, offset), self.calibration_slope_)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
+    def predict_log_proba(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Return the logarithm of :meth:`predict_proba`.
 
         Parameters
         ----------
         %(new_samples)s
         %(new_covariates)s
+        %(new_offset)s
 
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, covariates))
+            return np.log(self.predict_proba(X, covariates, offset))
 
     def score(
         self,
@@ -260,6 +264,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         y: TargetsLike = None,
         sample_weight: SamplesLike = None,
         covariates: CovariatesLike = None,
+        offset: SamplesLike = None,
     ) -> float:
         """Return the accuracy: the share of samples, by weight, whose class is predicted correctly.
 
@@ -270,12 +275,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             Labels, as for :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
         %(new_covariates)s
+        %(new_offset)s
 
         Returns
         -------
         accuracy : float
         """
-        predicted, target = self._prediction_and_target(X, y, covariates)
+        predicted, target = self._prediction_and_target(X, y, covariates, offset)
         return float(accuracy_score(target, predicted, sample_weight=sample_weight))
 
 

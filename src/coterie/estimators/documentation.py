@@ -192,6 +192,9 @@ sample_weight : array-like of shape (n_samples,), default=None
 covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
     Covariates of the fit. None uses those of a data set or store.
 
+offset : array-like of shape (n_samples,), default=None
+    Offset of the fit.
+
 groups : array-like of shape (n_samples,) or str, default=None
     Sample groups of the fit. Half-samples consist of whole groups. Labels that are constant within groups are permuted
     between groups, others within groups. Standard errors are cluster-robust. None uses those of a data set or store.
@@ -291,6 +294,9 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     "adjusted": """
 covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
     Weights and names of the covariates; only with ``covariates``.
+
+offset_coef_ : ndarray of shape (n_outputs,)
+    Weights of the offset, which are 1 for numbers; only with ``offset``.
 """,
     "chosen": """
 n_features_ : int
@@ -351,6 +357,15 @@ X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
     "new_covariates": """
 covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
     Covariates of these samples; required if the model was fitted with covariates.
+""",
+    "offset": """
+offset : array-like of shape (n_samples,), default=None
+    Number per sample that the model takes into account, such as a polygenic prediction. For numbers it is added to the
+    outputs with weight 1. For classes, whose decision values have no scale, it is a covariate with a fitted weight.
+""",
+    "new_offset": """
+offset : array-like of shape (n_samples,), default=None
+    Offset of these samples; required if the model was fitted with an offset.
 """,
     "n_kept": """
 n_features_to_select : int or float, default=10

@@ -135,19 +135,20 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         kept = {name: value for name, value in attributes.items() if name != "margin_"}  # defined for classifiers only
         return {**kept, "intercept_": float(attributes["intercept_"][0])}
 
-    def predict(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
+    def predict(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Predict the target of samples.
 
         Parameters
         ----------
         %(new_samples)s
         %(new_covariates)s
+        %(new_offset)s
 
         Returns
         -------
         values : ndarray of shape (n_samples,)
         """
-        return self._loss.predict(self._outputs(X, covariates))
+        return self._loss.predict(self._outputs(X, covariates, offset))
 
     def score(
         self,
@@ -155,6 +156,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         y: TargetsLike = None,
         sample_weight: SamplesLike = None,
         covariates: CovariatesLike = None,
+        offset: SamplesLike = None,
     ) -> float:
         """Return R², the share of the variance of the target that is predicted.
 
@@ -165,12 +167,13 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
             Targets, as for :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
         %(new_covariates)s
+        %(new_offset)s
 
         Returns
         -------
         score : float
         """
-        predicted, target = self._prediction_and_target(X, y, covariates)
+        predicted, target = self._prediction_and_target(X, y, covariates, offset)
         return float(r2_score(target, predicted, sample_weight=sample_weight))
 
     @property

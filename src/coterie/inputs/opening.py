@@ -24,6 +24,7 @@ from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.frames import is_lazy
 from coterie.inputs.naming import named
+from coterie.inputs.offsets import explains_numbers, read_offset
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.sample_groups import read_sample_groups
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
@@ -203,7 +204,9 @@ class Input:
     score_weight : ndarray of shape (n_samples,) or None
         Sample weights in held-out scores.
     covariates : ndarray of shape (n_samples, n_covariates) or None
-        Covariates.
+        Covariates. For classes, the last one is the offset, if there is one.
+    offset : ndarray of shape (n_samples,) or None
+        Offset that is added to the outputs; None for classes.
     groups : ndarray of int of shape (n_samples,) or None
         Numbers of the sample groups, which folds, half-samples and permutations keep together.
     attributes : dict
@@ -218,6 +221,7 @@ class Input:
     weight: np.ndarray | None
     score_weight: np.ndarray | None
     covariates: np.ndarray | None
+    offset: np.ndarray | None
     groups: np.ndarray | None
     attributes: dict[str, Any]
 
@@ -251,6 +255,7 @@ def open_input(
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
     adjusts: bool = False,
+    offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
     feature_names: NamesLike = None,
     client: ClientLike = None,
@@ -274,6 +279,8 @@ def open_input(
         Covariates. With ``adjusts``, None means those of X.
     adjusts : bool, default=False
         Whether the reader adjusts for covariates.
+    offset : array-like of shape (n_samples,), optional
+        Offset, for classes and numbers.
     groups : array-like of shape (n_samples,), str or None
         Sample groups, or the name of their column. None means those of X.
     feature_names : array-like of str or callable, optional
@@ -289,7 +296,7 @@ def open_input(
         reading = read_source(reader, named(reading.source, feature_names))
     hint = labels_hint(X) if found.y is None else ""
     groups = found.sample_groups if groups is None or isinstance(groups, str) else groups
-    return _checked(reading, found.X, found.y, reader, target, sample_weight, covariates, groups, hint)
+    return _checked(reading, found.X, found.y, reader, target, sample_weight, covariates, offset, groups, hint)
 
 
 def _checked(
@@ -300,10 +307,11 @@ def _checked(
     target: TargetKind,
     sample_weight: Any,
     covariates: Any,
+    offset: Any,
     groups: Any,
     hint: str,
 ) -> Input:
-    """Check targets, weights, covariates and sample groups, and return the input."""
+    """Check targets, weights, covariates, offset and sample groups, and return the input."""
     n_samples, attributes = reading.source.shape[0], dict(reading.attributes)
     classes: np.ndarray | None = None
     if target in ("none", "any") or (target == "optional" and y is None):
@@ -329,10 +337,19 @@ def _checked(
                 "as samples?"
             )
         attributes["covariate_names_"] = np.array(names, dtype=object)
+    added = None if offset is None else read_offset(offset, n_samples)
+    if added is not None:
+        attributes["offset_coef_"] = np.ones(1)
+        if explains_target(added[:, None], targets) if target == "classes" else explains_numbers(added, targets):
+            raise ValueError(
+                "The offset explains y completely. Is y part of it? Use predictions made without each sample's own y."
+            )
+        if target == "classes":
+            values, added = np.column_stack([*([] if values is None else [values]), added]), None
     codes = None if groups is None else read_sample_groups(groups, n_samples)
     if codes is not None:
         attributes["n_sample_groups_"] = int(codes.max(initial=-1)) + 1
-    return Input(reading.source, X, labels, targets, classes, weight, score_weight, values, codes, attributes)
+    return Input(reading.source, X, labels, targets, classes, weight, score_weight, values, added, codes, attributes)
 
 
 def _normal_weight(normal: np.ndarray, given: np.ndarray | None) -> np.ndarray | None:

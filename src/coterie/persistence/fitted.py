@@ -198,6 +198,10 @@ def _are_covariate_names(value: Any, attributes: Mapping[str, Any]) -> bool:
     return fits and all(isinstance(name, str) for name in value)
 
 
+def _are_offset_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return _is_vector(value, "f") and len(value) == _n_outputs(attributes)
+
+
 def _are_classes(value: Any, attributes: Mapping[str, Any]) -> bool:
     n_outputs = _n_outputs(attributes)
     return isinstance(value, np.ndarray) and value.shape == (2 if n_outputs == 1 else n_outputs,)
@@ -221,6 +225,7 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "intercept_": _are_offsets,
     "covariate_coef_": _are_covariate_weights,
     "covariate_names_": _are_covariate_names,
+    "offset_coef_": _are_offset_weights,
     "offset_": _is_number,
     "calibration_slope_": _is_slope,
     "classes_": _are_classes,

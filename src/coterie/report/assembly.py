@@ -49,6 +49,7 @@ class OpenedData:
     y: TargetsLike
     sample_weight: SamplesLike
     covariates: CovariatesLike
+    offset: SamplesLike
     groups: SamplesLike
     source: FeatureSource
     feature_info: Content
@@ -62,6 +63,7 @@ def open_data(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
     feature_names: NamesLike = None,
     feature_info: Content | None = None,
@@ -92,7 +94,7 @@ def open_data(
     covariates = found.covariates if covariates is None else covariates
     info = {str(key): values for key, values in feature_info.items()}
     groups = found.sample_groups if groups is None or isinstance(groups, str) else groups
-    return OpenedData(features, found.y, sample_weight, covariates, groups, source, info, label, about)
+    return OpenedData(features, found.y, sample_weight, covariates, offset, groups, source, info, label, about)
 
 
 def assemble(
@@ -121,14 +123,17 @@ def assemble(
 
 def baseline_of(model: GroupDiscovery) -> str:
     """Return the name of the prediction that held-out scores are compared with."""
-    return "covariates alone" if hasattr(model, "covariate_names_") else "constant"
+    known = [("covariates", "covariate_names_"), ("offset", "offset_coef_")]
+    parts = [name for name, attribute in known if hasattr(model, attribute)]
+    return f"{' and '.join(parts)} alone" if parts else "constant"
 
 
 def _training_score(model: GroupDiscovery, data: OpenedData) -> float | None:
     """Return accuracy or R² on the training data, or None for a one-class model."""
     if task_of(model) == "one-class":
         return None
-    more = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
+    more: dict[str, Any] = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
+    more |= {"offset": data.offset} if hasattr(model, "offset_coef_") else {}
     return float(model.score(data.X, data.y, sample_weight=data.sample_weight, **more))
 
 
@@ -141,6 +146,7 @@ def report(
     *,
     sample_weight: SamplesLike = None,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
     name: str | None = None,
     label: str | None = None,
@@ -193,7 +199,8 @@ def report(
         if X is None:
             raise ValueError("The report of a model requires its training data. Call coterie.report(model, X, y).")
         data = open_data(
-            X, y, sample_weight=sample_weight, covariates=covariates, groups=groups, feature_info=feature_info, name=name,
+            X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups, feature_info=feature_info,
+            name=name,
             label=label,
         )  # fmt: skip
         command = repr(model) if command is None else command

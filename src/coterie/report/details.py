@@ -234,7 +234,8 @@ def _training_curve(model: GroupDiscovery, data: Input) -> Record | None:
     predicts = getattr(model, "predict_with_", model.predict_with)
     n_samples, n_support = data.source.shape[0], len(model.groups_)
     plain_score = getattr(model, "scoring", None) is None and (is_classifier(model) or is_regressor(model))
-    adjusted = hasattr(model, "covariate_names_")  # the covariates are not available here
+    # Covariates and offset are not available here.
+    adjusted = hasattr(model, "covariate_names_") or hasattr(model, "offset_coef_")
     if predicts != "support" or not plain_score or adjusted or n_samples * n_support > _ENTRIES:
         return None
     settings = settings_of(model)

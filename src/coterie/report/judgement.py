@@ -43,7 +43,7 @@ class HeldOut:
     training : float
         Score of the model on its training data.
     baseline : str
-        Baseline prediction: ``"constant"`` or ``"covariates alone"``.
+        Baseline prediction: ``"constant"``, ``"covariates alone"`` or ``"offset alone"``.
 
     Examples
     --------

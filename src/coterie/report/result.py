@@ -354,7 +354,7 @@ class Discovery:
         X : {array-like, sparse matrix, data frame, FeatureSource, path} of shape (n_samples, n_features)
             The samples.
         **options
-            ``covariates`` of the samples, if the model was fitted with covariates.
+            ``covariates`` and ``offset`` of the samples, if the model was fitted with them.
 
         Returns
         -------

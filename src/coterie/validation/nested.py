@@ -76,11 +76,12 @@ def nested_scores(
 def constant_scores(score: HeldOutScores, data: Input, folds: Sequence[Fold], settings: SearchSettings) -> np.ndarray:
     """Return the score of each fold for a prediction that does not use the features.
 
-    It predicts the largest class, the mean or, for one class, that all samples are normal. With covariates it is the model on
-    the covariates alone.
+    It predicts the largest class, the mean or, for one class, that all samples are normal. With covariates or an offset it is
+    the model on these alone.
     """
     scores = np.empty(len(folds))
-    targets = Targets(data.targets, 0 if data.classes is None else len(data.classes))
+    numbers = data.targets if data.offset is None else data.targets - data.offset
+    targets = Targets(numbers, 0 if data.classes is None else len(data.classes))
     for number, fold in enumerate(folds):
         held_out = fold.parts[0]
         if data.covariates is not None:
@@ -88,7 +89,7 @@ def constant_scores(score: HeldOutScores, data: Input, folds: Sequence[Fold], se
             outputs = _by_covariates(loss, data.covariates[held_out])
         else:
             outputs = np.tile(settings.loss.constant_outputs(targets, fold.weight), (len(held_out), 1))
-        scores[number] = score(outputs, held_out)
+        scores[number] = score(outputs if data.offset is None else outputs + data.offset[held_out, None], held_out)
     return scores
 
 

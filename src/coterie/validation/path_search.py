@@ -154,9 +154,7 @@ class PathSearch:
             settings = replace(self.settings, **setting._asdict())
             searches.append(Search(data, settings, self.n_features, self.n_threads, "groups" in self.predict_with))
         held_out = [np.concatenate(fold.parts) for fold, _ in part]
-        finish = partial(
-            _finish, held_out, self.data.covariates, tuple(self.predict_with), self.from_margin, n_threads=self.n_threads
-        )
+        finish = partial(_finish, held_out, self.data, tuple(self.predict_with), self.from_margin, n_threads=self.n_threads)
         with self.progress() as bar:
             return run_searches(searches, finish, n_threads=self.n_threads, on_round=_ProgressCallback(bar, note))
 
@@ -189,7 +187,7 @@ class PathSearch:
 
 def _finish(
     held_out: Sequence[np.ndarray],
-    covariates: np.ndarray | None,
+    data: Input,
     predict_with: Sequence[str],
     from_margin: bool,
     positions: Sequence[int],
@@ -199,7 +197,7 @@ def _finish(
 ) -> list[FinishedPath]:
     """Return the outputs of the models of finished paths for held-out samples. The caller computes the scores."""
     found: list[dict[str, list[SizedOutputs]]] = [{} for _ in loops]
-    paths = [_Path(loop, held_out[position], covariates, from_margin) for loop, position in zip(loops, positions, strict=True)]
+    paths = [_Path(loop, held_out[position], data, from_margin) for loop, position in zip(loops, positions, strict=True)]
     for kind in predict_with:
         if kind == "support":
             places, members = [[place] for place in range(len(loops))], None
@@ -254,15 +252,15 @@ class _Path:
         The finished path.
     samples : ndarray of int
         The held-out samples.
-    covariates : ndarray or None
-        Covariates of all samples.
+    data : Input
+        Covariates and offset of all samples.
     from_margin : bool
         Whether the margin is subtracted from outputs.
     """
 
     loop: CuttingPlane
     samples: np.ndarray
-    covariates: np.ndarray | None
+    data: Input
     from_margin: bool
 
     def of_support(self) -> Iterator[SizedOutputs]:
@@ -277,16 +275,21 @@ class _Path:
             outputs = columns[:, :size] @ entry.coef + self._offset(entry.intercept, entry.margin)
             if known is not None and entry.covariate_coef is not None:
                 outputs = outputs + known @ entry.covariate_coef
-            yield SizedOutputs(size, outputs)
+            yield SizedOutputs(size, self._with_offset(outputs))
 
     def of_groups(self, members: Membership, shared: MemberProducts) -> Iterator[SizedOutputs]:
         """Yield the outputs of models on whole groups at some sizes."""
         for model in group_outputs(self.loop, members, shared, self.samples, self._known()):
-            yield SizedOutputs(model.size, model.outputs - model.margin if self.from_margin else model.outputs)
+            outputs = model.outputs - model.margin if self.from_margin else model.outputs
+            yield SizedOutputs(model.size, self._with_offset(outputs))
 
     def _known(self) -> np.ndarray | None:
         """Return the covariates of the held-out samples."""
-        return None if self.covariates is None else self.covariates[self.samples]
+        return None if self.data.covariates is None else self.data.covariates[self.samples]
+
+    def _with_offset(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the outputs plus the offset of the held-out samples."""
+        return outputs if self.data.offset is None else outputs + self.data.offset[self.samples, None]
 
     def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
         """Return the offset that is added to the outputs of a model."""

@@ -1,0 +1,66 @@
+"""Offsets: one number per sample, such as the prediction of another model, that a model takes into account.
+
+The squared loss adds the offset to its outputs with the fixed weight 1, so the features explain y minus the offset. The hinge
+loss has a free margin, so its outputs have no scale. For classes, the offset is therefore a covariate whose weight is fitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coterie.data.source import LARGEST_NORM
+
+
+def read_offset(offset: Any, n_samples: int) -> np.ndarray:
+    """Check an offset and return it as float64 array of shape (n_samples,).
+
+    Examples
+    --------
+    >>> from coterie.inputs.offsets import read_offset
+    >>> read_offset([1, 2], 2)
+    array([1., 2.])
+    """
+    values = np.asarray(offset)
+    if values.ndim != 1:
+        raise ValueError(
+            f"offset must be one-dimensional, one number per sample, but has {values.ndim} dimensions. Of offsets by "
+            "chromosome, pass the column of the chromosome whose features are searched."
+        )
+    if len(values) != n_samples:
+        raise ValueError(f"offset has {len(values)} entries, but X has {n_samples} samples.")
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"offset is not numeric ({values.dtype}). Pass one number per sample.") from error
+    missing = ~np.isfinite(numbers)
+    if missing.any():
+        raise ValueError(
+            f"offset is missing or infinite for {int(missing.sum())} sample(s). The first is sample "
+            f"{int(np.argmax(missing))}. Drop these samples or complete the offset."
+        )
+    if np.abs(numbers).max(initial=0.0) > LARGEST_NORM:
+        raise ValueError(f"Values of offset exceed {LARGEST_NORM:.0e}. Rescale it.")
+    return numbers
+
+
+def match_offset(estimator: Any, offset: Any, n_samples: int) -> np.ndarray | None:
+    """Return the offset of new samples, which is given if and only if the model was fitted with one."""
+    check_offset(estimator, offset)
+    return None if offset is None else read_offset(offset, n_samples)
+
+
+def check_offset(estimator: Any, offset: Any) -> None:
+    """Raise a ``ValueError`` unless an offset is given if and only if the model was fitted with one."""
+    fitted = hasattr(estimator, "offset_coef_")
+    if offset is None and fitted:
+        raise ValueError("The model was fitted with an offset. Pass that of these samples as offset=.")
+    if offset is not None and not fitted:
+        raise ValueError("The model was fitted without an offset. Omit offset=.")
+
+
+def explains_numbers(offset: np.ndarray, targets: np.ndarray) -> bool:
+    """Return True if the targets are the offset plus a constant, up to rounding."""
+    rest, centred = targets - offset, targets - targets.mean()
+    return float(((rest - rest.mean()) ** 2).sum()) <= 1e-20 * float((centred**2).sum())
