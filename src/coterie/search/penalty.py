@@ -1,0 +1,24 @@
+"""Weight of the loss relative to the scale of the features."""
+
+from __future__ import annotations
+
+from coterie.data.view import FeatureView, Total, exact_sum, totals
+
+
+def typical_variance(view: FeatureView) -> float:
+    """Return a mean of the variances of the features of a view (about zero if it is not centred).
+
+    The variances are weighted by themselves, because the features that vary most are selected first. The result is 1 for
+    standardised features.
+    """
+    if view.centred and view.scale is not None:
+        return 1.0  # exactly, without rounding errors
+    highest = view.score_bound_range[1]
+    squares, total = totals(view.map_blocks(_shares, highest))
+    return squares / total * highest**2 / view.moments.total_weight
+
+
+def _shares(view: FeatureView, highest: float) -> list[Total]:
+    """Return two sums over the features of a block: of their squared shares of the highest variance, and of the shares."""
+    share = (view.score_bounds.values / highest) ** 2  # fourth powers of large values would overflow
+    return [exact_sum(share * share), exact_sum(share)]
