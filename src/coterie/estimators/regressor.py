@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from coterie._parameters import Boolean, Rule
+from coterie._parameters import PENALTY, Boolean, OneOf, Rule
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -52,9 +52,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     %(predict_with)s
 
-    C : float, default=1.0
-        Weight of the loss, relative to the penalty on the weights. The penalty grows with the square of the scale of the
-        targets divided by the scale of the features.
+    C : float or "auto", default="auto"
+        Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 0.3 divided by a typical variance of the
+        features, so the model does not depend on the unit of the features. It is 0.3 for standardised features.
 
     %(fit_intercept)s
 
@@ -97,8 +97,10 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     """
 
     _target = "numbers"
+    _auto_penalty = 0.3
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
+        "C": PENALTY | OneOf("auto"),
         "loss": LossRule("numbers"),
         "fit_intercept": Boolean(),
     }
@@ -118,7 +120,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         fixed_features: ArrayLike | None = None,
         keep: str = "support",
         predict_with: str = "support",
-        C: float = 1.0,
+        C: float | str = "auto",
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
         cv: FoldsLike = None,

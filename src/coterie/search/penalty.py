@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie.data.view import FeatureView, Total, exact_sum, totals
+
+
+def relative_penalty(factor: float, view: FeatureView) -> float:
+    """Return C as a multiple of the reciprocal of a typical variance, which does not depend on the unit of the features."""
+    return float(np.clip(factor / typical_variance(view), SMALLEST_FACTOR, LARGEST_FACTOR))
 
 
 def typical_variance(view: FeatureView) -> float:
