@@ -48,17 +48,34 @@ def test_the_unit_of_the_features_does_not_matter(data, estimator, make, model):
 @BOTH
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_auto_is_relative_to_a_typical_variance(rng, estimator, fit_intercept, weighted):
-    dense, _ = sparse_counts(rng, 90, 40)
-    X = sparse.csc_array(dense)
+@pytest.mark.parametrize("density", [0.05, 0.5])
+def test_auto_is_relative_to_a_mean_of_the_variances(rng, estimator, fit_intercept, weighted, density):
+    X = sparse_counts(rng, 90, 40, density=density)[0] * np.geomspace(0.1, 10, 40)
     y = target(estimator, rng.standard_normal(90))
     weight = rng.integers(1, 4, 90) if weighted else np.ones(90)
-    mean = np.average(dense, axis=0, weights=weight) if fit_intercept else 0.0
-    variance = np.average((dense - mean) ** 2, axis=0, weights=weight)
-    expected = FACTORS[estimator] * variance.sum() / (variance**2).sum()
-    model = estimator(4, standardize=False, fit_intercept=fit_intercept).fit(X, y, weight)
-    assert pytest.approx(expected, rel=1e-12) == model.C_
-    assert model.C == "auto"
+    mean = np.average(X, axis=0, weights=weight) if fit_intercept else 0.0
+    variance = np.average((X - mean) ** 2, axis=0, weights=weight)
+    variance = variance[X.any(axis=0)]
+    typical = (variance**2).sum() / variance.sum() if density < 0.1 else np.exp(np.log(variance).mean())
+    for make in (np.asarray, sparse.csc_array):  # the share of zeros decides, not the format
+        model = estimator(4, standardize=False, fit_intercept=fit_intercept).fit(make(X), y, weight)
+        assert pytest.approx(FACTORS[estimator] / typical, rel=1e-9) == model.C_
+        assert model.C == "auto"
+
+
+def test_features_of_one_variance():
+    X = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    assert GroupDiscoveryClassifier(2, standardize=False).fit(X, [1, 0, 1, 0]).C_ == 4.0
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_feature_with_large_values_does_not_remove_the_others(rng, standardize):
+    X = rng.standard_normal((200, 10))
+    X[:, 9] *= 1e4
+    y = X[:, :3].sum(axis=1) > 0
+    model = GroupDiscoveryClassifier(4, standardize=standardize).fit(X, y)
+    assert np.count_nonzero(model.support_coef_) == 4
+    assert model.score(X, y) > 0.9
 
 
 @BOTH

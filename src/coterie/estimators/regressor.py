@@ -53,8 +53,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     %(predict_with)s
 
     C : float or "auto", default="auto"
-        Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 0.3 divided by a typical variance of the
-        features, so the model does not depend on the unit of the features. It is 0.3 for standardised features.
+        Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 0.3 for standardised features, and
+        otherwise 0.3 divided by the geometric mean of the variances of the features. If at least nine of ten values are
+        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features.
 
     %(fit_intercept)s
 

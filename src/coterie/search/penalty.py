@@ -8,9 +8,31 @@ from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie.data.view import FeatureView, Total, exact_sum, totals
 
 
-def relative_penalty(factor: float, view: FeatureView) -> float:
-    """Return C as a multiple of the reciprocal of a typical variance, which does not depend on the unit of the features."""
-    return float(np.clip(factor / typical_variance(view), SMALLEST_FACTOR, LARGEST_FACTOR))
+def relative_penalty(factor: float, variance: float) -> float:
+    """Return C as a multiple of the reciprocal of a variance, which does not depend on the unit of the features."""
+    return float(np.clip(factor / variance, SMALLEST_FACTOR, LARGEST_FACTOR))
+
+
+def mean_variance(view: FeatureView) -> float:
+    """Return the geometric mean of the variances of the non-constant features of a view (about zero if it is not centred).
+
+    A few features with large values hardly change it. With a mean dominated by them, the other features would have the
+    weight 0. The result is 1 for standardised features.
+    """
+    if view.centred and view.scale is not None:
+        return 1.0  # exactly, without rounding errors
+    lowest, highest = view.score_bound_range
+    if lowest == highest:
+        return highest**2 / view.moments.total_weight
+    places, count = totals(view.map_blocks(_places, lowest, highest))
+    return float((lowest * (highest / lowest) ** (places / count)) ** 2) / view.moments.total_weight
+
+
+def _places(view: FeatureView, lowest: float, highest: float) -> list[Total]:
+    """Return the sum of the logarithms of the features of a block, from 0 (lowest) to 1 (highest), and their number."""
+    bounds = view.score_bounds.values
+    share = np.log(bounds[bounds > 0.0] / lowest) / np.log(highest / lowest)
+    return [exact_sum(np.clip(share, 0.0, 1.0)), exact_sum(np.ones(len(share)))]
 
 
 def typical_variance(view: FeatureView) -> float:

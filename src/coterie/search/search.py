@@ -24,7 +24,7 @@ from coterie.inputs.types import ClassWeightLike, FoldsLike, RandomStateLike
 from coterie.progress import RoundProgress
 from coterie.search.loop import CuttingPlane, Round, StoppingRule
 from coterie.search.oracle import Oracle, OracleOptions, Representative
-from coterie.search.penalty import relative_penalty
+from coterie.search.penalty import mean_variance, relative_penalty, typical_variance
 from coterie.search.speculation import run_loop
 from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
@@ -161,10 +161,16 @@ class Search:
         return CuttingPlane(self._oracle(view), Master(loss, design_of(view)), rule, fixed)
 
     def relative_penalty(self, factor: float) -> tuple[float, Moments]:
-        """Return the C of a multiple of the reciprocal of a typical variance of the features, and the moments used for it."""
+        """Return a multiple of the reciprocal of a typical variance of the features as C, and the moments used for it.
+
+        If most values are zero, most features vary little because they are rare, and the mean over the features is weighted
+        by their variances, as for the candidates of cross-validation.
+        """
         view = self._view(self.settings.loss_of(self.data), None)
         view.moments.require_variation()
-        return relative_penalty(factor, view), view.moments
+        exact = view.centred and view.scale is not None
+        variance = typical_variance if not exact and self.data.mostly_zero else mean_variance
+        return relative_penalty(factor, variance(view)), view.moments
 
     def _view(self, loss: Loss, moments: Moments | None) -> FeatureView:
         """Return the features as the loss requires them."""
