@@ -24,7 +24,7 @@ Fit = Callable[[Any, np.ndarray], Any]
 
 def fit_ours(X: Any, y: np.ndarray, **parameters: Any) -> GroupDiscoveryClassifier:
     """Fit Coterie's group discovery."""
-    return GroupDiscoveryClassifier(**{"standardize": False, **parameters}).fit(X, y)  # as in the papers
+    return GroupDiscoveryClassifier(**{"C": 1.0, "standardize": False, **parameters}).fit(X, y)  # as in the papers
 
 
 def fit_l1_svm(X: Any, y: np.ndarray, C: float) -> LinearSVC:

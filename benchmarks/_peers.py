@@ -37,7 +37,7 @@ def ours_false_share(X: Any, y: np.ndarray) -> Groups:
 def _ours(X: Any, y: np.ndarray, n_permutations: int) -> Any:
     from coterie import GroupDiscoveryRegressor, group_confidence
 
-    model = GroupDiscoveryRegressor(N_REQUESTED, standardize=True).fit(X, y)
+    model = GroupDiscoveryRegressor(N_REQUESTED, C=1.0, standardize=True).fit(X, y)
     return model, group_confidence(model, X, y, n_pairs=25, n_permutations=n_permutations, random_state=0)
 
 

@@ -110,7 +110,10 @@ METHODS: dict[str, tuple[str, Maker]] = {
     "Coterie, validated": (OURS, lambda X, seed, threads: validated(seed, threads)),
     "Coterie, support only": (OURS, lambda X, seed, threads: validated(seed, threads, predict_with="support")),
     "Coterie, thresholds 0.5, 0.7": (OURS, lambda X, seed, threads: validated(seed, threads, thresholds=[0.5, 0.7])),
-    "Coterie, plain, C = 1": (OURS, lambda X, seed, threads: GroupDiscoveryClassifier(min(60, X.shape[1]), n_jobs=threads)),
+    "Coterie, plain, C = 1": (
+        OURS,
+        lambda X, seed, threads: GroupDiscoveryClassifier(min(60, X.shape[1]), C=1.0, n_jobs=threads),
+    ),
     "L1 logistic, C": (SELECTOR, lambda X, seed, threads: l1_logistic(X, seed)),
     "RFECV, step 0.2": (SELECTOR, lambda X, seed, threads: rfecv(X, seed)),
     "RFE, a fifth of those left": (SELECTOR, lambda X, seed, threads: scaled(X, ("model", EliminationCV(seed)))),

@@ -98,6 +98,7 @@ def judged(data: Split, features: np.ndarray) -> float:
 def ours(name: str, data: Split, options: argparse.Namespace) -> tuple[dict[str, Any], Any]:
     model = GroupDiscoveryClassifier(
         options.n_features,
+        C=1.0,
         n_features_per_round=FEATURES_PER_ROUND,
         standardize=False,
         n_jobs=options.threads,

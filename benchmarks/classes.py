@@ -85,11 +85,11 @@ def rows_of(task: Task, sizes: tuple[int, ...], threads: int) -> list[dict[str, 
     elimination = eliminated(task, rfe_features, sizes)
     for size in sizes:
         began = time.perf_counter()
-        ours = GroupDiscoveryClassifier(size, standardize=False, n_jobs=threads).fit(task.X, task.y)
+        ours = GroupDiscoveryClassifier(size, C=1.0, standardize=False, n_jobs=threads).fit(task.X, task.y)
         seconds = time.perf_counter() - began
         began = time.perf_counter()
         slower = GroupDiscoveryClassifier(
-            size, n_features_per_round=max(1, size // 20), standardize=False, n_jobs=threads
+            size, C=1.0, n_features_per_round=max(1, size // 20), standardize=False, n_jobs=threads
         ).fit(task.X, task.y)
         slower_seconds = time.perf_counter() - began
         l1_model = tune(fit_l1, task.X[:, l1_features], task.y, size, start, max_fits=12, max_seconds=120.0)

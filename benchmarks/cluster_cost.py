@@ -49,7 +49,7 @@ def start(n_workers: int) -> tuple[Any, Any]:
 
 def fit(source: Any, y: np.ndarray, n_support: int = N_SUPPORT) -> tuple[Any, float]:
     began = time.perf_counter()
-    model = GroupDiscoveryClassifier(n_support, n_features_per_round=1, n_jobs=1).fit(source, y)
+    model = GroupDiscoveryClassifier(n_support, C=1.0, n_features_per_round=1, n_jobs=1).fit(source, y)
     return model, time.perf_counter() - began
 
 

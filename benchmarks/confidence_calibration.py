@@ -56,7 +56,7 @@ class Run:
 def run(kind: str, data: DataSet, seed: int, threads: int) -> Run:
     """Fit, estimate confidences with permuted labels, and compare the groups with the planted ones."""
     began = time.perf_counter()
-    model = GroupDiscoveryClassifier(N_FEATURES, standardize=data.standardize, n_jobs=threads)
+    model = GroupDiscoveryClassifier(N_FEATURES, C=1.0, standardize=data.standardize, n_jobs=threads)
     with warnings_counted():
         model.fit(data.X, data.y)
         result = group_confidence(

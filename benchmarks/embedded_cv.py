@@ -36,6 +36,7 @@ def row(name: str, n_features: int, standardize: bool, kind: str, n_resamples: i
         part = sparse.csc_array(X[train]) if sparse.issparse(X) else X[train]
         model = GroupDiscoveryClassifier(
             n_features,
+            C=1.0,
             n_features_per_round=10,
             standardize=standardize,
             random_state=seed,

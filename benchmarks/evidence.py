@@ -72,6 +72,7 @@ PAGES = {
             "big_shapes.py",
         )
     ),
+    "plain-estimators": Page(("plain_estimators.py",)),
     "plink-clump-evidence": Page(("plink_clump.py",)),
     "probabilities-evidence": Page(("probabilities.py",)),
     "ranking-evidence": Page(("daf_madelon.py --slow --splits 5", "daf_curves.py --slow", "daf_adaptive.py", "daf_wide.py")),

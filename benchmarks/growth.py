@@ -46,7 +46,7 @@ def table(what: str, sizes: list[int], seconds: list[float]) -> list[dict[str, A
 
 
 def fit(X: Any, y: np.ndarray, n_features: int, options: Any, **settings: Any) -> Callable[[], Any]:
-    model = GroupDiscoveryClassifier(n_features, n_features_per_round=10, n_jobs=options.threads, **settings)
+    model = GroupDiscoveryClassifier(n_features, C=1.0, n_features_per_round=10, n_jobs=options.threads, **settings)
     return lambda: model.fit(X, y)
 
 
@@ -110,7 +110,7 @@ def folds(options: Any) -> list[dict[str, Any]]:
     for name, (X, y) in {"news20 shape, 100 features": text, "usps, 50 features": (pixels[few], digits[few])}.items():
         n_features = 50 if name.startswith("usps") else 100
         same = {"n_features_per_round": 10, "standardize": False, "n_jobs": options.threads}
-        one = GroupDiscoveryClassifier(n_features, **same)
+        one = GroupDiscoveryClassifier(n_features, C=1.0, **same)
         many = GroupDiscoveryClassifierCV(n_features, Cs=10, cv=5, random_state=0, **same)
         single, all_of_them = timed([lambda one=one, X=X, y=y: one.fit(X, y), lambda m=many, X=X, y=y: m.fit(X, y)], options)
         rows += _ratio(f"5 folds × 10 C / one fit, {name}", 12, all_of_them, single, "one fit, s")

@@ -29,7 +29,7 @@ SHOWN = (26, 10)  # a bearded man and a woman
 
 
 def fit(X: np.ndarray, y: np.ndarray, size: int, **parameters: Any) -> GroupDiscoveryClassifier:
-    return GroupDiscoveryClassifier(size, threshold=THRESHOLD, standardize=False, **parameters).fit(X, y)
+    return GroupDiscoveryClassifier(size, threshold=THRESHOLD, **{"C": 1.0, "standardize": False, **parameters}).fit(X, y)
 
 
 def unseen_people(X: np.ndarray, y: np.ndarray, person: np.ndarray, size: int, predict_with: str) -> float:

@@ -39,7 +39,7 @@ class MethodA(BaseEstimator):
 
     def fit(self, X, y):
         self.model_ = (
-            selector_named("fgm")
+            selector_named("fgm", C=1.0)
             .set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False)
             .set_params(n_features_to_select=self.n_features_to_select)
         )
@@ -54,11 +54,13 @@ class MethodA(BaseEstimator):
 
 def methods() -> dict[str, Any]:
     return {
-        "GDM": GroupDiscoveryClassifier(threshold=THRESHOLD, standardize=False, n_features_per_round=FEATURES_PER_ROUND),
-        "GDM with affiliated": GroupDiscoveryClassifier(
-            threshold=THRESHOLD, standardize=False, n_features_per_round=FEATURES_PER_ROUND, keep="groups"
+        "GDM": GroupDiscoveryClassifier(
+            C=1.0, threshold=THRESHOLD, standardize=False, n_features_per_round=FEATURES_PER_ROUND
         ),
-        "FGM": selector_named("fgm").set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
+        "GDM with affiliated": GroupDiscoveryClassifier(
+            C=1.0, threshold=THRESHOLD, standardize=False, n_features_per_round=FEATURES_PER_ROUND, keep="groups"
+        ),
+        "FGM": selector_named("fgm", C=1.0).set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
         "L1-SVM": selector_named("l1-svm"),
         "SVM-RFE": selector_named("svm-rfe"),
         "RCFS": selector_named("rcfs"),

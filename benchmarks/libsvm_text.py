@@ -129,7 +129,7 @@ def convert_and_fit(text: Path, store: Path) -> dict[str, Any]:
     jobs = {
         "convert": f"coterie.data.convert({str(text)!r}, {str(store)!r})",
         "check": f"coterie.data.check_store({str(store)!r})",
-        "fit": f"import coterie; coterie.GroupDiscoveryClassifier(20).fit({str(store)!r})",
+        "fit": f"import coterie; coterie.GroupDiscoveryClassifier(20, C=1.0).fit({str(store)!r})",
     }
     for name, code in jobs.items():
         result = in_a_process(code)

@@ -45,7 +45,7 @@ def recovery_rows(shape: tuple[int, int], seeds: range, threads: int) -> list[di
         hits, smallest = [], []
         for seed in seeds:
             data = planted(shape, noise, seed)
-            model = GroupDiscoveryRegressor(12, n_features_per_round=1, standardize=False, n_jobs=threads).fit(
+            model = GroupDiscoveryRegressor(12, C=1.0, n_features_per_round=1, standardize=False, n_jobs=threads).fit(
                 data.X, data.target
             )
             hits.append(group_recovery(data.groups, model.groups_))
@@ -81,7 +81,9 @@ def curve_rows(name: str, X: np.ndarray, y: np.ndarray, n_splits: int, threads: 
     for size in SIZES:
         table = []
         for train, test in splits:
-            model = GroupDiscoveryRegressor(size, n_jobs=threads, **options).fit(np.asfortranarray(X[train]), y[train])
+            model = GroupDiscoveryRegressor(size, n_jobs=threads, **{"C": 1.0, **options}).fit(
+                np.asfortranarray(X[train]), y[train]
+            )
             theirs = lasso_features(X[train].astype(np.float64), y[train], size)
             ours = model.support_features_
             members = model.groups_.members

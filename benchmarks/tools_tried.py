@@ -113,7 +113,7 @@ def run_coterie(X: Any, y: Any) -> dict[str, Any]:
     """Group discovery with confidences."""
     from coterie import GroupDiscoveryRegressor, group_confidence
 
-    model = GroupDiscoveryRegressor(6).fit(X, y)
+    model = GroupDiscoveryRegressor(6, C=1.0).fit(X, y)
     few = X.shape[1] <= 1000
     confidence = group_confidence(model, X, y, n_pairs=10, n_permutations=1, random_state=0).confidence if few else None
     return {

@@ -27,11 +27,11 @@ SHOWN = (10, 50, 100, 200)
 LIMIT = 200.0
 FEATURES_PER_ROUND = 10  # as in the papers
 METHODS: dict[str, Any] = {
-    "GDM-PCC": GroupDiscoveryClassifier(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
+    "GDM-PCC": GroupDiscoveryClassifier(C=1.0, n_features_per_round=FEATURES_PER_ROUND, standardize=False),
     "GDM-SU": GroupDiscoveryClassifier(
-        correlation="su", threshold=0.6, n_features_per_round=FEATURES_PER_ROUND, standardize=False
+        C=1.0, correlation="su", threshold=0.6, n_features_per_round=FEATURES_PER_ROUND, standardize=False
     ),
-    "GDM, τ = 0 (FGM)": selector_named("fgm").set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
+    "GDM, τ = 0 (FGM)": selector_named("fgm", C=1.0).set_params(n_features_per_round=FEATURES_PER_ROUND, standardize=False),
     "L1-SVM": selector_named("l1-svm"),
     "SVM-RFE": selector_named("svm-rfe"),
     "mRMR": selector_named("mrmr"),

@@ -36,7 +36,7 @@ def task(name: str) -> Callable[[Any], Any]:
 def _fit(X: Any, y: Any, n_features: int, threads: int, **settings: Any) -> Callable[[], Any]:
     from coterie import GroupDiscoveryClassifier
 
-    return lambda: GroupDiscoveryClassifier(n_features, n_jobs=threads, **settings).fit(X, y)
+    return lambda: GroupDiscoveryClassifier(n_features, C=1.0, n_jobs=threads, **settings).fit(X, y)
 
 
 def _shape(name: str, **options: Any) -> tuple[Any, Any]:
@@ -115,7 +115,7 @@ def _(threads: int, _: Path) -> Any:
     from coterie import GroupDiscoveryRegressor
 
     X, y = _planted()
-    return lambda: GroupDiscoveryRegressor(20, n_jobs=threads).fit(X, X[:, :30].sum(axis=1) + y)
+    return lambda: GroupDiscoveryRegressor(20, C=1.0, n_jobs=threads).fit(X, X[:, :30].sum(axis=1) + y)
 
 
 @task("cross-validation: shipp, defaults, 30 features")
@@ -212,7 +212,7 @@ for _data in ("gordon", "shipp", "gravier"):
         from coterie import GroupDiscoveryClassifier, group_confidence
 
         X, y = _two_classes(data)
-        model = GroupDiscoveryClassifier(20, n_jobs=1).fit(X, y)
+        model = GroupDiscoveryClassifier(20, C=1.0, n_jobs=1).fit(X, y)
         return lambda: group_confidence(model, X, y, n_pairs=25, n_permutations=0, random_state=0, n_jobs=1)
 
     @task(f"fit: {_data}, 20 features, one thread")
@@ -318,7 +318,7 @@ def _(_: int, folder: Path) -> Any:
     def job() -> Any:
         from coterie import GroupDiscoveryClassifier
 
-        return GroupDiscoveryClassifier(20, n_features_per_round=5, standardize=False).fit(str(store), y, client=client)
+        return GroupDiscoveryClassifier(20, C=1.0, n_features_per_round=5, standardize=False).fit(str(store), y, client=client)
 
     return job
 

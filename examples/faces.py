@@ -61,7 +61,7 @@ for run in range(RUNS):
     pictures, is_face = unit(np.vstack([faces, *patches(len(faces), rng)])), np.repeat([1, 0], len(faces))
     results["all pixels"].append(clustered(np.arange(SIDE**2), run))
     for size in (100, 50):
-        model = GroupDiscoveryClassifier(n_features_to_select=size, standardize=False).fit(pictures, is_face)
+        model = GroupDiscoveryClassifier(n_features_to_select=size, C=1.0, standardize=False).fit(pictures, is_face)
         members = model.groups_.members
         results[f"{size} groups"].append(clustered(members, run))
         results[f"random, as many as {size} groups"].append(clustered(rng.permutation(SIDE**2)[: len(members)], run))

@@ -243,7 +243,7 @@ def check_settings(
             "n_features_to_select",
             "fast",
         )
-    if "C" in parameters:  # the validated estimator would report it as an entry of Cs
+    if "C" in parameters and parameters["C"] != "auto":  # the validated estimator would report it as an entry of Cs
         check("C", parameters["C"], PENALTY)
     if not plain and number not in (None, "cv"):
         check_parameters(_estimator(DISCOVERY[supposed], {"n_features_to_select": number}, supposed, fast=fast))
@@ -356,8 +356,8 @@ def _searched(settings: Settings, n_features: int) -> dict[str, Any]:
     if number != "cv":
         size = number if isinstance(number, Integral) else features_of_share(number, n_features)
         chosen |= {"min_features_to_select": size, "max_features_to_select": size}
-    if "C" in chosen:
-        chosen["Cs"] = [chosen.pop("C")]
+    if (C := chosen.pop("C", "auto")) != "auto":
+        chosen["Cs"] = [C]
     return chosen
 
 

@@ -164,7 +164,7 @@ def test_defaults_of_a_fast_run(small):
     assert {p.name: p.default for p in read_parameters("coterie.estimators.classifier:GroupDiscoveryClassifier")}[
         "n_features_to_select"
     ] == 100
-    assert parameters["C"] == 1.0
+    assert parameters["C"] == "auto"
     assert parameters["cv"] is None
 
 

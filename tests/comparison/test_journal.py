@@ -88,7 +88,9 @@ def test_different_comparison_is_refused(inline, tmp_path, change, words):
 
 def test_equivalent_arguments_are_accepted(inline, tmp_path):
     first = run(tmp_path / "out")
-    again = run(tmp_path / "out", {"gdm": selector_named("gdm", C=1.0), "fisher": "fisher"}, X=np.asfortranarray(X), n_jobs=1)
+    again = run(
+        tmp_path / "out", {"gdm": selector_named("gdm", C="auto"), "fisher": "fisher"}, X=np.asfortranarray(X), n_jobs=1
+    )
     assert again.table.equals(first.table)
 
 

@@ -231,6 +231,7 @@ def test_weights_are_repetitions(rng, is_sparse, standardize):
     np.testing.assert_allclose(weighted.support_coef_, repeated.support_coef_, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_class_weight(rng):
     X, y = grouped_matrix(rng, n_samples=200)
     keep = (y > 0) | (rng.random(200) < 0.2)
@@ -378,6 +379,7 @@ def test_fixed_features(rng):
     assert everything.support_features_.tolist() == [3, 4]
 
 
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_auto_stops_at_convergence(planted):
     model = GroupDiscoveryClassifier("auto", n_features_per_round=2, C=0.1, reuse_features=True).fit(planted.X, planted.y)
     assert model.converged_at_ == model.n_rounds_
@@ -386,6 +388,7 @@ def test_auto_stops_at_convergence(planted):
     assert longer.objective_ <= model.objective_ * (1 + 10 * model.tol)
 
 
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_auto_stops_where_new_features_change_nothing(planted):
     model = GroupDiscoveryClassifier("auto", n_features_per_round=2, C=0.1).fit(planted.X, planted.y)
     assert model.converged_at_ is None  # of sets with old features nothing is known but the bounds

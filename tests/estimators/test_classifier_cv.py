@@ -47,6 +47,7 @@ def mean_margin(estimator, X, y):
         (False, {"reuse_features": True, "n_features_per_round": 3}),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_path_scores_equal_separate_fits(rng, is_sparse, options):
     X, y = sparse_counts(rng)
     X = sparse.csc_array(X) if is_sparse else X
@@ -78,6 +79,7 @@ def test_path_scores_equal_separate_fits(rng, is_sparse, options):
 
 
 @pytest.mark.parametrize("affiliates", ["complete", "ranked"])
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_members_at_every_size_are_those_of_separate_fits(rng, affiliates):
     X, y = grouped_matrix(rng, n_factors=12)
     weight = np.where(np.arange(len(y)) % 4 == 0, 0.0, 1.0)

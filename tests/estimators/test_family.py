@@ -273,6 +273,7 @@ def test_the_score_is_one_quantity_and_pairs_are_not_counted_twice(make, fixed):
     assert 0 < model.n_correlations_evaluated_ <= model.n_correlations_possible_ == 28
 
 
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_a_weight_of_zero_is_shown_as_zero():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 12)), rng.integers(0, 2, 40)

@@ -57,6 +57,7 @@ def mixed(rng):
     ("scoring", "score", "is_sparse"),
     [("roc_auc", roc_auc_score, True), ("balanced_accuracy", balanced_accuracy_score, False)],
 )
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_path_scores_equal_separate_fits_to_normal_samples(mixed, rng, scoring, score, is_sparse):
     X, y = mixed
     rows = sparse.csr_array(np.where(X > 2.0, X, 0.0)) if is_sparse else X
@@ -140,6 +141,7 @@ def test_quick_scores_are_those_of_scikit_learn(rows):
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("factor", [1e-60, 1.0, 1e60])
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_the_grid_goes_from_rejecting_all_to_accepting_most(mixed, standardize, factor):
     X, y = mixed
     X = X[y == 1] * factor

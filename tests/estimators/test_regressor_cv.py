@@ -30,6 +30,7 @@ def numbers(rng):
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_path_scores_equal_separate_fits(numbers, rng, is_sparse):
     X, y = numbers
     X = sparse.csc_array(np.where(np.abs(X) > 1.0, X, 0.0)) if is_sparse else X

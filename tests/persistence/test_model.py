@@ -84,6 +84,7 @@ def fitted_models(X, target):
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_every_estimator_is_restored_bit_for_bit(data, tmp_path):
     for number, (model, X) in enumerate(fitted_models(*data)):
         again = round_trip(model, tmp_path)

@@ -134,7 +134,7 @@ def test_classifier_on_groups_is_the_svm_on_their_columns(rng, is_sparse, standa
 def test_several_classes_on_groups(rng):
     X, _ = grouped_matrix(rng, n_samples=90)
     y = np.array(["a", "b", "c"])[np.argsort(np.argsort(X[:, 0] + 0.3 * X[:, 5])) // 30]
-    model = GroupDiscoveryClassifier(4, predict_with="groups", threshold=0.6, standardize=False).fit(X, y)
+    model = GroupDiscoveryClassifier(4, C=1.0, predict_with="groups", threshold=0.6, standardize=False).fit(X, y)
     Z = X[:, model.groups_.members]
     for c, label in enumerate(model.classes_):
         _, w, b = svm_with_cvxpy(Z, np.where(y == label, 1.0, -1.0), np.ones(90), 1.0, True)

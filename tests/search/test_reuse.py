@@ -261,6 +261,7 @@ def test_groups_around_correlated_support_features(rng, affiliates):
 
 @pytest.mark.parametrize("n_features", [1, 7, 20, 33])
 @pytest.mark.parametrize("per_round", [1, 5, "auto"])
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_requested_number_of_features(rng, n_features, per_round):
     X, y = sparse_counts(rng)
     model = GroupDiscoveryClassifier(n_features, n_features_per_round=per_round, reuse_features=True, C=0.1).fit(X, y)
@@ -269,6 +270,7 @@ def test_requested_number_of_features(rng, n_features, per_round):
     assert (np.diff(theta) >= -1e-9 * np.abs(theta[:-1])).all()
 
 
+@pytest.mark.filterwarnings("ignore:.* have the weight 0:UserWarning")
 def test_features_beyond_the_optimum():
     """Features beyond those of the optimum are new, are in no earlier group, and do not change the objective."""
     X, target, _ = make_data(2, n_features=30)

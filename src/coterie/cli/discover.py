@@ -112,7 +112,7 @@ Parameters = Annotated[
         defaults={
             **DISCOVERY_DEFAULTS,
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
-            "C": "chosen by validation; 1.0 with --fast",
+            "C": "chosen by validation; auto with --fast, 1.0 for one-class",
             "thresholds": "the value of --threshold",
             "predict_with": "support,groups for dense data of up to 2,000 samples, otherwise support",
             "loss": "squared_hinge; squared for regression",
@@ -362,7 +362,7 @@ def _figures(result: Discovery) -> Table:
         facts[name] = f"{result.training_score:.3g}"
     n_features = sum(map(len, result.groups))
     facts["groups"] = f"{len(result.groups):,} with {n_features:,} feature{'s' * (n_features != 1)}"
-    facts["C"] = f"{model.C_ if hasattr(model, 'C_') else model.C:.4g}"
+    facts["C"] = f"{model.C_:.4g}"
     facts["relative duality gap"] = f"{model.dual_gap_:.1e}"
     if not math.isnan(result.seconds):
         facts["seconds"] = f"{result.seconds:.3g}"

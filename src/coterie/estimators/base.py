@@ -65,6 +65,9 @@ if TYPE_CHECKING:
     from coterie.confidence.result import GroupConfidence
     from coterie.report.result import Report
 
+# Share of support features with weight 0 above which a fit warns.
+_MAX_ZERO_SHARE = 0.5
+
 
 @documented
 class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
@@ -82,7 +85,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     fixed_features: ArrayLike | None
     keep: str
     predict_with: str
-    C: float
+    C: float | str
     standardize: bool | str
     cv: FoldsLike
     cv_part: str
@@ -99,6 +102,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     groups_: FeatureGroups
     confidence_: GroupConfidence
     standardize_: bool
+    C_: float
     prediction_features_: np.ndarray
     prediction_coef_: np.ndarray
     intercept_: np.ndarray
@@ -108,6 +112,8 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     _target: ClassVar[TargetKind]
     _adjusts: ClassVar[bool] = True
     _on_cluster: ClassVar[str] = "parts"
+    # C="auto" is this number divided by a typical variance of the features.
+    _auto_penalty: ClassVar[float] = 1.0
     # Exclude the client from metadata routing, because it is not a property of samples.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
     _allowed: ClassVar[dict[str, Rule]] = {
@@ -237,16 +243,41 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         )
 
     def _settings(self) -> SearchSettings:
-        """Return the settings of the search from the parameters."""
+        """Return the settings of the search from the parameters, with the default C for ``"auto"``."""
         standardize = None if isinstance(self.standardize, str) else bool(self.standardize)
-        return replace(self._shared_settings(), C=float(self.C), predict_with=self.predict_with, standardize=standardize)
+        settings = replace(self._shared_settings(), predict_with=self.predict_with, standardize=standardize)
+        return settings if isinstance(self.C, str) else replace(settings, C=float(self.C))
 
     def _fitted_settings(self) -> SearchSettings:
         """Return the settings of the search that produced this fitted model."""
-        return replace(self._settings(), standardize=self.standardize_)
+        settings = self._settings()
+        # Models saved by earlier versions have no C_. Their C is a number.
+        return replace(settings, C=getattr(self, "C_", settings.C), standardize=self.standardize_)
 
     def _compute(self, data: Input) -> dict[str, Any]:
-        return self._discovered(data, self._settings(), self._n_features_wanted(data.n_features))
+        settings, moments = self._settings(), None
+        if isinstance(self.C, str):
+            C, moments = Search(data, settings, None, thread_count(self.n_jobs)).relative_penalty(self._auto_penalty)
+            settings = replace(settings, C=C)
+        n_features = self._n_features_wanted(data.n_features)
+        fitted = self._discovered(data, settings, n_features, moments=moments, C_=settings.C)
+        if n_features is not None and settings.predict_with == "support":
+            self._warn_if_unused(fitted["support_coef_"], n_features, settings.C)
+        return fitted
+
+    def _warn_if_unused(self, coef: np.ndarray, n_features: int, C: float) -> None:
+        """Warn if most of the requested support features have the weight 0; fewer than requested have a warning already."""
+        n_zeros = coef.shape[1] - np.count_nonzero(coef.any(axis=0))
+        if coef.shape[1] < n_features or n_zeros <= _MAX_ZERO_SHARE * n_features:
+            return
+        may_scale = not isinstance(self.C, str) and self._allowed["C"].allows("auto")
+        hint = ' (C="auto" follows the scale of the features)' if may_scale else ""
+        warnings.warn(
+            f"{n_zeros} of {n_features} support features have the weight 0 and do not contribute to predictions: "
+            f"the penalty is strong at C={C:.3g}. Use a larger C{hint} or request fewer features.",
+            UserWarning,
+            stacklevel=6,
+        )
 
     def _n_features_wanted(self, n_features: int) -> int | None:
         """Return the requested number of support features, which may exceed ``n_features``; None for ``"auto"``."""

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
-from coterie._parameters import Boolean, ClassWeight, Rule
+from coterie._parameters import PENALTY, Boolean, ClassWeight, OneOf, Rule
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -75,8 +75,10 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     %(predict_with)s
 
-    C : float, default=1.0
-        Weight of the loss, relative to the penalty on the weights.
+    C : float or "auto", default="auto"
+        Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 1 for standardised features, and
+        otherwise 1 divided by the geometric mean of the variances of the features. If at least nine of ten values are
+        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features.
 
     %(fit_intercept)s
 
@@ -150,6 +152,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     calibration_slope_: float
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
+        "C": PENALTY | OneOf("auto"),
         "loss": LossRule("classes"),
         "fit_intercept": Boolean(),
         "class_weight": ClassWeight(),
@@ -170,7 +173,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         fixed_features: ArrayLike | None = None,
         keep: str = "support",
         predict_with: str = "support",
-        C: float = 1.0,
+        C: float | str = "auto",
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
         class_weight: ClassWeightLike = None,

@@ -246,6 +246,9 @@ objective_ : float
 standardize_ : bool
     Whether features were divided by their standard deviation.
 
+C_ : float
+    Weight of the loss.
+
 dual_gap_ : float
     Certified relative duality gap of that problem: of the weights, given the blocks.
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from coterie._parameters import Boolean, Rule
+from coterie._parameters import PENALTY, Boolean, OneOf, Rule
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -52,9 +52,10 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     %(predict_with)s
 
-    C : float, default=1.0
-        Weight of the loss, relative to the penalty on the weights. The penalty grows with the square of the scale of the
-        targets divided by the scale of the features.
+    C : float or "auto", default="auto"
+        Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 0.3 for standardised features, and
+        otherwise 0.3 divided by the geometric mean of the variances of the features. If at least nine of ten values are
+        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features.
 
     %(fit_intercept)s
 
@@ -97,8 +98,10 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     """
 
     _target = "numbers"
+    _auto_penalty = 0.3
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
+        "C": PENALTY | OneOf("auto"),
         "loss": LossRule("numbers"),
         "fit_intercept": Boolean(),
     }
@@ -118,7 +121,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         fixed_features: ArrayLike | None = None,
         keep: str = "support",
         predict_with: str = "support",
-        C: float = 1.0,
+        C: float | str = "auto",
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
         cv: FoldsLike = None,

@@ -26,13 +26,14 @@ from coterie._parameters import (
     Scoring,
 )
 from coterie.data.source import Moments
-from coterie.data.view import FeatureView, Total, exact_sum, totals
+from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
 from coterie.inputs.folds import read_folds
 from coterie.inputs.opening import Input
 from coterie.inputs.types import FoldsLike, ScoringLike
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
+from coterie.search.penalty import typical_variance
 from coterie.search.search import SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import constant_scores, nested_scores, pairs_of
@@ -236,7 +237,7 @@ def penalties(Cs: Any, view: FeatureView) -> list[float]:
     equal ratios, divided by a typical variance. This is a mean over the features weighted by their variances, because the
     features that vary most are selected first. It is 1 for standardised features.
     """
-    return grid(Cs, _LOWEST_C, _HIGHEST_C, lambda: _typical_variance(view))
+    return grid(Cs, _LOWEST_C, _HIGHEST_C, lambda: typical_variance(view))
 
 
 def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> list[float]:
@@ -245,18 +246,3 @@ def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> l
         return sorted({float(value) for value in Cs})
     values = np.geomspace(lowest, highest, int(Cs)) / unit()
     return [float(value) for value in np.unique(np.clip(values, SMALLEST_FACTOR, LARGEST_FACTOR))]
-
-
-def _typical_variance(view: FeatureView) -> float:
-    """Return a mean of the variances of the features of a view (about zero if it is not centred)."""
-    if view.centred and view.scale is not None:
-        return 1.0  # exactly, without rounding errors
-    highest = view.score_bound_range[1]
-    squares, total = totals(view.map_blocks(_shares, highest))
-    return squares / total * highest**2 / view.moments.total_weight
-
-
-def _shares(view: FeatureView, highest: float) -> list[Total]:
-    """Return two sums over the features of a block: of their squared shares of the highest variance, and of the shares."""
-    share = (view.score_bounds.values / highest) ** 2  # fourth powers of large values would overflow
-    return [exact_sum(share * share), exact_sum(share)]

@@ -24,6 +24,7 @@ from coterie.inputs.types import ClassWeightLike, FoldsLike, RandomStateLike
 from coterie.progress import RoundProgress
 from coterie.search.loop import CuttingPlane, Round, StoppingRule
 from coterie.search.oracle import Oracle, OracleOptions, Representative
+from coterie.search.penalty import mean_variance, relative_penalty, typical_variance
 from coterie.search.speculation import run_loop
 from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
@@ -150,22 +151,38 @@ class Search:
 
         ``moments`` or ``view`` are used instead of being computed, if given.
         """
-        settings, data = self.settings, self.data
-        loss = settings.loss_of(data)
+        settings = self.settings
+        loss = settings.loss_of(self.data)
         if view is None:
-            view = FeatureView.of(
-                data.source,
-                data.weight,
-                standardize=self.standardizes,
-                centred=loss.centred,
-                n_threads=self.n_threads,
-                moments=moments,
-            )
+            view = self._view(loss, moments)
         fixed = self._fixed(view)
         view.moments.require_variation()
         wanted = None if self.n_features is None else min(self.n_features, view.n_features) - len(fixed)
         rule = StoppingRule(wanted, settings.n_features_per_round, settings.max_rounds, settings.tol)
         return CuttingPlane(self._oracle(view), Master(loss, design_of(view)), rule, fixed)
+
+    def relative_penalty(self, factor: float) -> tuple[float, Moments]:
+        """Return a multiple of the reciprocal of a typical variance of the features as C, and the moments used for it.
+
+        If most values are zero, most features vary little because they are rare, and the mean over the features is weighted
+        by their variances, as for the candidates of cross-validation.
+        """
+        view = self._view(self.settings.loss_of(self.data), None)
+        view.moments.require_variation()
+        exact = view.centred and view.scale is not None
+        variance = typical_variance if not exact and self.data.mostly_zero else mean_variance
+        return relative_penalty(factor, variance(view)), view.moments
+
+    def _view(self, loss: Loss, moments: Moments | None) -> FeatureView:
+        """Return the features as the loss requires them."""
+        return FeatureView.of(
+            self.data.source,
+            self.data.weight,
+            standardize=self.standardizes,
+            centred=loss.centred,
+            n_threads=self.n_threads,
+            moments=moments,
+        )
 
     def _fixed(self, view: FeatureView) -> np.ndarray:
         fixed = fixed_positions(self.settings.fixed_features, view)
