@@ -25,6 +25,8 @@ _CUT_RATIO = 1.15
 # A row is in a tight cluster if its similarity to the next cluster is at most half that to its own, both above the average.
 # Smallest share of such rows.
 _MIN_MARGIN, _MIN_TIGHT = 0.5, 0.7
+# Difference of that share up to which the larger number of clusters is preferred.
+_TIGHT_TIE = 0.05
 # Smallest correlation of the predictions with the labels if single samples are left out, and largest share of it that
 # remains if clusters are left out.
 _MIN_CORRELATION, _MAX_REMAINING = 0.3, 0.5
@@ -32,7 +34,7 @@ _MIN_CORRELATION, _MAX_REMAINING = 0.3, 0.5
 _PENALTY, _INTERCEPT = 1.0, 100.0
 # Distance of two rows, relative to their norm, up to which they are equal; smallest share of such rows for a warning; smallest
 # number of nonzeros of a row in sparse data.
-_EQUAL, _MIN_DUPLICATES, _MIN_NONZEROS = 1e-5, 0.01, 10
+_EQUAL, _MIN_DUPLICATES, _MIN_NONZEROS = 1e-5, 0.02, 10
 
 
 class Dependence(NamedTuple):
@@ -66,15 +68,15 @@ def find_dependence(part: DrawnRows, targets: np.ndarray, n_classes: int) -> Dep
     by_sample = _correlation(targets, targets - weights / np.diag(inverse)[:, None])
     if by_sample < _MIN_CORRELATION:
         return None
-    found = []
-    for clusters in _cuts(similarity, fewest):
-        tight = _share_of_tight(similarity, clusters)
-        if tight >= _MIN_TIGHT:
-            by_cluster = _correlation(targets, _left_out(inverse, weights, targets, clusters))
-            found.append((by_cluster, Dependence(int(clusters.max()) + 1, by_sample, by_cluster)))
-    if not found or min(found)[0] > _MAX_REMAINING * by_sample:
+    cuts = _cuts(similarity, fewest)
+    tight = np.array([_share_of_tight(similarity, clusters) for clusters in cuts])
+    if not len(tight) or tight.max() < _MIN_TIGHT:
         return None
-    return min(found, key=lambda one: one[0])[1]
+    clusters = cuts[int(np.flatnonzero(tight >= tight.max() - _TIGHT_TIE)[-1])]
+    by_cluster = _correlation(targets, _left_out(inverse, weights, targets, clusters))
+    if by_cluster > _MAX_REMAINING * by_sample:
+        return None
+    return Dependence(int(clusters.max()) + 1, by_sample, by_cluster)
 
 
 def _cuts(similarity: np.ndarray, fewest: int) -> list[np.ndarray]:

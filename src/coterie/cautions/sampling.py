@@ -82,7 +82,7 @@ def read_contents(source: FeatureSource, moments: Moments, targets: np.ndarray |
     for start in range(0, n_features, _PASS_FEATURES):
         features = np.arange(start, min(start + _PASS_FEATURES, n_features))
         scale = moments.norm[features]
-        products = source.products(vectors, centre=moments.mean[features], features=features) / norms
+        products = source.products(vectors, centre=moments.mean, features=features) / norms
         products = np.divide(products, scale[:, None], out=np.zeros_like(products), where=scale[:, None] > 0)
         content[features] = products[:, 0]
         if targets is not None:
