@@ -8,6 +8,7 @@ that the clusters share.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ _TIGHT_TIE = 0.05
 # Smallest correlation of the predictions with the labels if single samples are left out, and largest share of it that
 # remains if clusters are left out.
 _MIN_CORRELATION, _MAX_REMAINING = 0.3, 0.5
+# Numbers of principal components that are removed in further searches, if each explains less than this share of the labels.
+_N_COMPONENTS, _MAX_UNRELATED = (1, 2, 3, 5), 0.05
 # Penalty of the ridge regression relative to the squared norm of a row, and variance of its intercept.
 _PENALTY, _INTERCEPT = 1.0, 100.0
 # Distance of two rows, relative to their norm, up to which they are equal; smallest share of such rows for a warning; smallest
@@ -57,11 +60,33 @@ def find_dependence(part: DrawnRows, targets: np.ndarray, n_classes: int) -> Dep
     n_classes : int
         Number of classes; 1 for numbers.
     """
-    directions = unit_rows(part.standardized())
-    n_rows = len(directions)
+    values = part.standardized()
     fewest = max(_MIN_CLUSTERS, _MIN_CLUSTERS_PER_CLASS * n_classes)
-    if n_rows < max(_MIN_ROWS, 2 * fewest) or not directions.shape[1]:
+    if len(values) < max(_MIN_ROWS, 2 * fewest) or not values.shape[1]:
         return None
+    found = _in_values(values, targets, fewest)
+    for simpler in _without_structure(values, targets) if found is None else ():
+        found = found or _in_values(simpler, targets, fewest)
+    return found
+
+
+def _without_structure(values: np.ndarray, targets: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield values without the first principal components, more of them each time, up to one that is related to the labels.
+
+    The components may be types of cells, of which every donor has all.
+    """
+    vectors = np.linalg.eigh(values @ values.T)[1][:, ::-1][:, : _N_COMPONENTS[-1]]
+    shares = ((vectors.T @ targets) ** 2 / np.maximum((targets**2).sum(axis=0), 1e-300)).max(axis=1)
+    for number in _N_COMPONENTS:
+        if shares[:number].max() >= _MAX_UNRELATED:
+            return
+        yield np.asarray(values - vectors[:, :number] @ (vectors[:, :number].T @ values))
+
+
+def _in_values(values: np.ndarray, targets: np.ndarray, fewest: int) -> Dependence | None:
+    """Return the tight clusters of rows in their values; None if there are none."""
+    directions = unit_rows(values)
+    n_rows = len(directions)
     similarity = directions @ directions.T
     inverse = np.linalg.inv(similarity + _INTERCEPT + _PENALTY * np.eye(n_rows))
     weights = inverse @ targets
