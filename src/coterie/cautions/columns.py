@@ -12,14 +12,12 @@ from scipy.special import gammaln
 from coterie.cautions.caution import IDENTIFIER, LEAK, Caution
 from coterie.data.source import FeatureSource
 
-# Words in the names of columns that identify samples or what they belong to, as whole words.
+# Last words of the names of columns that identify samples, or what they belong to.
 _WORDS = (
-    "id|iid|fid|uuid|identifier|index|row|record|case|patient|subject|donor|individual|participant|person|proband|family|"
-    "pedigree|animal|mouse|rat|litter|sample|specimen|batch|plate|library|lane|chip|array|run|session|visit|site|center|centre|"
-    "hospital|replicate|orig ident"
+    "id|iid|fid|uuid|identifier|patient|subject|donor|individual|participant|person|family|pedigree|animal|mouse|litter|sample|"
+    "specimen|batch|plate|library|lane|hospital|replicate|orig.ident"
 )
-_NAME = re.compile(rf"(?:^|[\s_.\-])(?:{_WORDS})(?:[\s_.\-]?(?:id|no|nr|num|number|name|code|key))?(?:$|[\s_.\-])", re.IGNORECASE)
-_COMPACT = re.compile(r"(?:patient|subject|donor|sample|family|individual|participant|animal|mouse|batch)s?(?:id|no|nr|name)$", re.I)
+_NAME = re.compile(rf"(?:^|[\s_.\-])(?:{_WORDS})s?(?:[\s_.\-]?(?:id|no|nr|num|number|name|code|key))?$", re.IGNORECASE)
 # Smallest number of values of a column with repeats, and smallest share of samples whose value repeats.
 _MIN_VALUES, _MIN_REPEATED = 5, 0.9
 # Largest mean number of samples per value, for columns whose name says nothing.
@@ -46,10 +44,10 @@ def looks_like_id(name: str) -> bool:
     >>> from coterie.cautions.columns import looks_like_id
     >>> [looks_like_id(name) for name in ("patient", "Donor_ID", "PatientID", "orig.ident", "sample.no")]
     [True, True, True, True, True]
-    >>> [looks_like_id(name) for name in ("idle", "ID1", "age", "mouse_weight_g_per_kg", "width")]
-    [False, False, False, True, False]
+    >>> [looks_like_id(name) for name in ("idle", "ID1", "age", "mouse_weight", "acid", "width")]
+    [False, False, False, False, False, False]
     """
-    return bool(_NAME.search(name.replace("orig.ident", "orig ident")) or _COMPACT.search(name))
+    return _NAME.search(name) is not None
 
 
 class _Repeats(NamedTuple):
@@ -85,7 +83,7 @@ def id_caution(name: str, values: np.ndarray, y: np.ndarray | None, *, is_featur
     name : str
         Name of the column.
     values : ndarray of shape (n_samples,)
-        Its values: text or numbers.
+        Its values; codes (-1 if missing) of a column that is not a feature.
     y : ndarray of shape (n_samples,) or None
         Labels.
     is_feature : bool
@@ -104,6 +102,9 @@ def id_caution(name: str, values: np.ndarray, y: np.ndarray | None, *, is_featur
             f"Feature {name!r} has a different whole number in every sample, so it looks like a row number or an identifier. "
             f"Remove it ({remedy}) unless it is a measurement.",
         )
+    if not is_feature:
+        known = values >= 0
+        values, y = values[known], None if y is None else y[known]
     found = _repeats(values, y)
     if found is None:
         return None

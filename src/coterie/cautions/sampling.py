@@ -99,13 +99,12 @@ def draw_features(source: FeatureSource, moments: Moments, content: np.ndarray) 
     n_samples = source.shape[0]
     usable = np.flatnonzero(moments.norm > 0)
     n_drawn = min(_MAX_COLUMNS, _MAX_VALUES_READ // n_samples, _MAX_VALUES // min(n_samples, _MAX_CANDIDATES))
-    uniform = _hashed(content[usable])
+    key = -np.log(_hashed(content[usable]))
     if source.is_sparse:
         square = moments.mean[usable] ** 2
         share = square / (square + moments.scale[usable] ** 2)  # the share of nonzeros if these are equal, less otherwise
-        uniform = np.log(uniform) / np.maximum(share, 1e-12)
-        uniform = -uniform
-    return usable[np.argsort(uniform, kind="stable")[: max(n_drawn, 1)]]
+        key /= np.maximum(share, 1e-12)
+    return usable[np.argsort(key, kind="stable")[: max(n_drawn, 1)]]
 
 
 def _hashed(content: np.ndarray) -> np.ndarray:

@@ -104,9 +104,8 @@ def find_cautions(source: FeatureSource, about: AboutSamples) -> list[Caution]:
 def _small_classes(y: np.ndarray) -> Caution | None:
     """Return the caution about classes with few samples."""
     labels, counts = np.unique(y, return_counts=True)
-    small = [
-        f"{label} ({count})" for label, count in zip(labels.tolist(), counts.tolist(), strict=True) if count < _SMALL_CLASS_SIZE
-    ]
+    counted = zip(labels.tolist(), counts.tolist(), strict=True)
+    small = [f"{label} ({count})" for label, count in counted if count < _SMALL_CLASS_SIZE]
     if not small:
         return None
     shown = ", ".join(small[:_SHOWN_CLASSES]) + (", …" if len(small) > _SHOWN_CLASSES else "")

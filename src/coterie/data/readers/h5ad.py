@@ -40,6 +40,8 @@ _CHUNK_COPIES = 3
 _checked_files: dict[tuple[int, ...], dict[str, Any]] = {}
 # Maximum number of columns of obs listed in a message.
 _MAX_COLUMNS_SHOWN = 12
+# Maximum number of columns of obs that are kept as codes.
+_MAX_CODED_COLUMNS = 50
 
 
 class H5adReader(Reader):
@@ -90,6 +92,7 @@ class H5adReader(Reader):
         if label is not None and label is not False:
             self._set_labels(label, missing_labels)
         self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
+        self.other_columns = obs_codes(self._data.obs, self._keep, label)
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
 
     def _find_values(self, layer: str | None) -> tuple[Any, Any]:
@@ -270,6 +273,18 @@ def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
     return values, missing
 
 
+def obs_codes(obs: Any, rows: Any, label: Any) -> dict[str, np.ndarray]:
+    """Return the values of the columns of ``obs`` whose values repeat, as codes, except floats and the labels."""
+    found: dict[str, np.ndarray] = {}
+    for name in obs.columns:
+        kind = getattr(obs[name].dtype, "kind", "O")
+        if name != label and kind not in "fcmM" and len(found) < _MAX_CODED_COLUMNS:
+            codes = obs[name].astype(str).astype("category").cat.codes.to_numpy()[rows]
+            if len(np.unique(codes)) < len(codes):
+                found[str(name)] = codes
+    return found
+
+
 def describe_obs_columns(data: Any) -> str:
     """Describe the columns of ``obs``: first those with classes, with the number of classes, then the others."""
     classes, others = [], []
@@ -323,7 +338,8 @@ def from_anndata(
         values = (values.tocsr() if sparse.issparse(values) else values)[keep]
     source = as_source(values, PackedStrings.pack(names if feature_names is None else feature_names))
     y = None if labels is None else labels[0][keep]
-    return Dataset(source, y, PackedStrings.pack(adata.obs_names[keep]), "anndata", notes=notes)
+    names = PackedStrings.pack(adata.obs_names[keep])
+    return Dataset(source, y, names, "anndata", notes=notes, other_columns=obs_codes(adata.obs, keep, label))
 
 
 def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tuple[np.ndarray, int]:

@@ -54,7 +54,7 @@ class Reader:
         Type of the values; None (for text) means the smallest type that holds all of them exactly.
     labels_replaced, other_labels : bool, ndarray or None
         Whether ``other_labels`` (labels from another file, or None) replace those of the file.
-    labels, sample_names, feature_names, feature_info, notes
+    labels, sample_names, feature_names, feature_info, other_columns, notes
         As in :class:`coterie.data.Dataset`.
     """
 
@@ -75,6 +75,7 @@ class Reader:
         self.feature_info: dict[str, np.ndarray | PackedStrings] = {}
         self.covariates: Covariates | None = None
         self.sample_groups: np.ndarray | None = None
+        self.other_columns: dict[str, np.ndarray] = {}
         self.notes: dict[str, Any] = {}
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
