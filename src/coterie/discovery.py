@@ -17,7 +17,6 @@ from coterie._parameters import PENALTY, Boolean, Integer, OneOf, ParameterError
 from coterie._warnings import RecordedWarning, recorded
 from coterie.cautions import AboutSamples, Caution, find_cautions
 from coterie.confidence.estimation import group_confidence
-from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView, mostly_zero
 from coterie.estimators.base import GroupDiscovery
@@ -405,20 +404,16 @@ def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None
 
 
 def _cautions(data: OpenedData, task: str) -> list[Caution]:
-    """Return the cautions about the data; none if labels or values are invalid, because the fit explains the error."""
-    covariates = data.covariates
-    try:
-        about = AboutSamples(
-            None if data.y is None else np.asarray(data.y),
-            task,
-            groups=data.groups,
-            covariates=None if covariates is None else as_covariates(covariates, data.source.shape[0]).values,
-            columns=data.other_columns,
-            is_genetic="chromosome" in data.feature_info,
-        )
-        return find_cautions(data.source, about)
-    except (TypeError, ValueError):
-        return []
+    """Return the cautions about the data."""
+    about = AboutSamples(
+        data.y,
+        task,
+        groups=data.groups,
+        covariates=data.covariates,
+        columns=data.other_columns,
+        is_genetic="chromosome" in data.feature_info,
+    )
+    return find_cautions(data.source, about)
 
 
 def _warnings_about_data(data: OpenedData, settings: Settings) -> list[str]:

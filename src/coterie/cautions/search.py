@@ -26,6 +26,7 @@ from coterie.cautions.genotypes import (
     structure_p_value,
 )
 from coterie.cautions.sampling import DrawnRows, draw_features, read_contents, read_rows, row_parts
+from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 
 # Largest number of classes whose indicators are targets.
@@ -40,14 +41,14 @@ class AboutSamples:
 
     Attributes
     ----------
-    y : ndarray of shape (n_samples,) or None
+    y : array-like of shape (n_samples,) or None
         Labels or targets.
     task : {"classification", "regression", "one-class"} or None
         Kind of prediction; None without labels.
     groups : array-like of shape (n_samples,) or None
         Sample groups.
-    covariates : ndarray of shape (n_samples, n_covariates) or None
-        Covariates.
+    covariates : Covariates, array-like or None
+        Covariates of the samples.
     offset : bool
         Whether predictions have an offset per sample, which accounts for relatives.
     columns : mapping of str to ndarray of shape (n_samples,)
@@ -56,24 +57,25 @@ class AboutSamples:
         Whether the features are known to be genotypes, because they have chromosomes.
     """
 
-    y: np.ndarray | None = None
+    y: Any = None
     task: str | None = None
     groups: Any = None
-    covariates: np.ndarray | None = None
+    covariates: Any = None
     offset: bool = False
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     is_genetic: bool = False
 
 
 def find_cautions(source: FeatureSource, about: AboutSamples) -> list[Caution]:
-    """Return the cautions about some data, in order of their kind.
+    """Return the cautions about some data.
 
-    Features on the workers of a cluster are not examined.
+    Features on the workers of a cluster are not examined. Invalid labels or values have no cautions; the fit explains the
+    error.
 
     Parameters
     ----------
     source : FeatureSource
-        Features, all finite.
+        Features.
     about : AboutSamples
         Labels, sample groups, covariates and other columns.
 
@@ -90,7 +92,15 @@ def find_cautions(source: FeatureSource, about: AboutSamples) -> list[Caution]:
     >>> find_cautions(as_source(X), AboutSamples(y, "classification", groups=np.repeat(np.arange(50), 5)))
     []
     """
-    y = about.y if about.task in ("classification", "regression") else None
+    try:
+        return _found(source, about)
+    except (TypeError, ValueError):
+        return []
+
+
+def _found(source: FeatureSource, about: AboutSamples) -> list[Caution]:
+    """Return the cautions about valid data."""
+    y = np.asarray(about.y) if about.y is not None and about.task in ("classification", "regression") else None
     found: list[Caution | None] = [] if about.task != "classification" or y is None else [_small_classes(y)]
     if about.groups is None:
         found += other_id_cautions(about.columns.items(), y)
@@ -151,7 +161,7 @@ def _about_genotypes(parts: list[DrawnRows], targets: np.ndarray | None, about: 
         found.append(relatives_caution(max(share_with_relatives(part) for part in parts)))
     if targets is not None and not about.offset:
         first = parts[0]
-        covariates = None if about.covariates is None else about.covariates[first.rows]
+        covariates = None if about.covariates is None else as_covariates(about.covariates).values[first.rows]
         p_value = structure_p_value(first, targets[first.rows], covariates)
         found.append(structure_caution(p_value, with_covariates=covariates is not None))
     return found
