@@ -30,9 +30,9 @@ _MIN_MARGIN, _MIN_TIGHT = 0.5, 0.7
 _TIGHT_TIE = 0.05
 # Smallest correlation of the predictions with the labels if single samples are left out, and largest share of it that
 # remains if clusters are left out.
-_MIN_CORRELATION, _MAX_REMAINING = 0.3, 0.5
+_MIN_CORRELATION, _MAX_REMAINING = 0.3, 0.4
 # Numbers of principal components that are removed in further searches, if each explains less than this share of the labels.
-_N_COMPONENTS, _MAX_UNRELATED = (1, 2, 3, 5), 0.05
+_N_COMPONENTS, _MAX_UNRELATED = (1, 2, 3, 5, 8, 12), 0.2
 # Penalty of the ridge regression relative to the squared norm of a row, and variance of its intercept.
 _PENALTY, _INTERCEPT = 1.0, 100.0
 # Distance of two rows, relative to their norm, up to which they are equal; smallest share of such rows for a warning; smallest

@@ -15,7 +15,7 @@ from coterie.order import SEED
 
 # Largest numbers of drawn features, of rows that are compared with each other, of rows in which neighbours are searched, and
 # of rows whose neighbours are searched.
-_MAX_COLUMNS, MAX_ROWS, _MAX_CANDIDATES, _N_ANCHORS = 2000, 1000, 20_000, 300
+_MAX_COLUMNS, MAX_ROWS, _MAX_CANDIDATES, _N_ANCHORS = 2000, 800, 20_000, 250
 # Largest numbers of values that are read, and that are kept.
 _MAX_VALUES_READ, _MAX_VALUES = 400_000_000, 20_000_000
 # Features per pass, which limits the memory of products.
