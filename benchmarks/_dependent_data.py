@@ -77,7 +77,12 @@ def _gamete(rng: np.random.Generator, parent: np.ndarray) -> np.ndarray:
 
 
 def families(
-    rng: np.random.Generator, n_families: int = 60, children: int = 3, parents: bool = True, single: int = 0, n_snps: int = 2000
+    rng: np.random.Generator,
+    n_families: int = 60,
+    children: int = 3,
+    parents: bool = True,
+    single: int = 0,
+    n_snps: int = 2000,
 ) -> Simulated:
     """Return genotypes of families with a trait that has a component per family, and of ``single`` unrelated samples."""
     frequency = rng.uniform(0.05, 0.5, n_snps)

@@ -12,9 +12,9 @@ from coterie.cautions.sampling import DrawnRows
 _MIN_SNPS, _MIN_FREQUENCY = 100, 0.05
 # Smallest share of values that are 0, 1 or 2, and of features with all three values, for data without chromosomes.
 _MIN_WHOLE, _MIN_VARYING = 0.99, 0.5
-# Kinship from which on two samples are relatives of second degree or closer (KING), at least this number of standard
-# deviations above 0, and smallest share of samples that have such a relative.
-_MIN_KINSHIP, _N_DEVIATIONS, _MIN_RELATED = 0.0884, 5.5, 0.05
+# Kinship from which on two samples are relatives of second degree or closer (KING), share of unrelated samples that may have
+# a larger estimate with some other sample, and smallest share of samples with a relative for a caution.
+_MIN_KINSHIP, _BY_CHANCE, _MIN_RELATED = 0.0884, 0.005, 0.05
 # Ratio of an eigenvalue to the largest one expected without structure, largest number of principal components, and p-value of
 # their association with the labels.
 _EDGE_RATIO, _MAX_COMPONENTS, _MAX_P_VALUE = 1.1, 10, 1e-3
@@ -55,7 +55,8 @@ def share_with_relatives(part: DrawnRows) -> float:
     pairs = kinship[np.triu_indices(len(kinship), k=1)]
     deviation = 1.4826 * float(np.median(np.abs(pairs - np.median(pairs))))
     np.fill_diagonal(kinship, -np.inf)
-    return float((kinship.max(axis=1) > max(_MIN_KINSHIP, _N_DEVIATIONS * deviation)).mean())
+    limit = max(_MIN_KINSHIP, deviation * float(stats.norm.isf(_BY_CHANCE / len(values))))
+    return float((kinship.max(axis=1) > limit).mean())
 
 
 def relatives_caution(share: float) -> Caution | None:

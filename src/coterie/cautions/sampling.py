@@ -23,7 +23,7 @@ _PASS_FEATURES = 1 << 18
 # Values per block of columns.
 _BLOCK_VALUES = 1 << 22
 # Digits of the content that enter the hash. Rounding errors are far below the last one.
-_CONTENT_UNIT = 1e-7
+_CONTENT_UNIT = 1e-8
 # Largest standardised value. Outliers must not determine which rows are similar.
 _MAX_VALUE = 5.0
 
@@ -104,7 +104,7 @@ def draw_features(source: FeatureSource, moments: Moments, content: np.ndarray) 
         square = moments.mean[usable] ** 2
         share = square / (square + moments.scale[usable] ** 2)  # the share of nonzeros if these are equal, less otherwise
         key /= np.maximum(share, 1e-12)
-    return usable[np.argsort(key, kind="stable")[: max(n_drawn, 1)]]
+    return usable[np.lexsort((content[usable], key))[: max(n_drawn, 1)]]
 
 
 def _hashed(content: np.ndarray) -> np.ndarray:

@@ -136,7 +136,10 @@ def _about_values(source: FeatureSource, y: np.ndarray | None, about: AboutSampl
         return found
     parts = row_parts(read_rows(source, draw_features(source, moments, contents.content)))
     if about.is_genetic or (not source.is_sparse and are_genotypes(parts[0])):
-        return found + _about_genotypes(parts, targets, about)
+        genetic = [one for one in _about_genotypes(parts, targets, about) if one is not None]
+        found += genetic
+        if about.is_genetic or genetic:
+            return found
     if about.groups is None:
         found.append(duplicates_caution(max(share_of_duplicates(part, is_sparse=source.is_sparse) for part in parts)))
         if targets is not None:
