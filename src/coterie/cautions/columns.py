@@ -29,6 +29,8 @@ _MAX_VALUES, _MAX_NAMED, _MAX_NAMES = 5_000_000, 20, 1_000_000
 # Correlation with the label from which on a feature may be a leak, number of best features that are examined, and largest
 # correlation of a feature that counts as another one.
 _LEAK_CORRELATION, _N_BEST, _SAME = 0.95, 20, 0.95
+# Largest number of values of the best features, if there are many samples.
+_MAX_BEST_VALUES = 20_000_000
 # Largest share of errors of a feature that separates the classes; smallest of the next one, and its ratio to the former.
 _MAX_ERRORS, _MIN_NEXT_ERRORS = 0.005, 0.05
 # Largest number of perfect separators that is expected by chance.
@@ -164,7 +166,7 @@ def leak_caution(source: FeatureSource, correlation: np.ndarray, y: np.ndarray, 
     classes : bool
         Whether y are classes.
     """
-    n_best = min(_N_BEST, len(correlation))
+    n_best = min(max(2, min(_N_BEST, _MAX_BEST_VALUES // len(y))), len(correlation))
     best = np.argsort(-correlation, kind="stable")[:n_best]
     columns = source.columns(best)
     values = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)

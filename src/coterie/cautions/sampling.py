@@ -17,7 +17,7 @@ from coterie.order import SEED
 # of rows whose neighbours are searched.
 _MAX_COLUMNS, MAX_ROWS, _MAX_CANDIDATES, _N_ANCHORS = 2000, 800, 20_000, 250
 # Largest numbers of values that are read, and that are kept.
-_MAX_VALUES_READ, _MAX_VALUES = 400_000_000, 20_000_000
+_MAX_VALUES_READ, _MAX_VALUES = 400_000_000, 10_000_000
 # Features per pass, which limits the memory of products.
 _PASS_FEATURES = 1 << 18
 # Values per block of columns.

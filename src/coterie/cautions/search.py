@@ -29,8 +29,8 @@ from coterie.cautions.sampling import DrawnRows, draw_features, read_contents, r
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 
-# Largest number of classes whose indicators are targets.
-_MAX_CLASSES = 50
+# Largest number of classes whose indicators are targets, and of values of these.
+_MAX_CLASSES, _MAX_INDICATORS = 50, 50_000_000
 # Number of samples of a class below which results for it are unreliable, and number of classes shown.
 _SMALL_CLASS_SIZE, _SHOWN_CLASSES = 10, 5
 
@@ -176,7 +176,7 @@ def _targets(y: np.ndarray, *, classes: bool) -> tuple[np.ndarray | None, int]:
         numbers = np.asarray(y, dtype=np.float64)
         return (numbers - numbers.mean())[:, None], 1
     labels, codes = np.unique(y, return_inverse=True)
-    if not 2 <= len(labels) <= _MAX_CLASSES:
+    if not 2 <= len(labels) <= min(_MAX_CLASSES, _MAX_INDICATORS // len(codes)):
         return None, len(labels)
     indicators = (codes[:, None] == np.arange(len(labels))).astype(np.float64)
     return indicators - indicators.mean(axis=0), len(labels)
