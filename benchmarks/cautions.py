@@ -1,7 +1,8 @@
 """Warnings about data: how often dependent samples are noticed, and how often independent ones are suspected.
 
-Each design is drawn 100 times, those of more than 1,000 rows 20 times. Thresholds were chosen with seeds below 100 and with the data sets marked "to choose with".
-This script uses other seeds and, for most designs, other settings. Writes the tables of docs/evidence/cautions.md.
+Each design is drawn 100 times, those of more than 1,000 rows 20 times. Thresholds were chosen with seeds below 100 and with
+the data sets marked "choose". This script uses other seeds and, for most designs, other settings. Writes the tables of
+docs/evidence/cautions.md.
 """
 
 from __future__ import annotations
