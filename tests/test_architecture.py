@@ -22,6 +22,7 @@ LAYERS = [
     ["data"],
     ["_sklearn", "order"],
     ["inputs"],
+    ["cautions"],
     ["selection"],
     ["correlation"],
     ["filters"],

@@ -15,6 +15,7 @@ import numpy as np
 
 from coterie._parameters import PENALTY, Boolean, Integer, OneOf, ParameterError, check, check_parameters
 from coterie._warnings import RecordedWarning, recorded
+from coterie.cautions import AboutSamples, Caution, find_cautions
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView, mostly_zero
@@ -50,8 +51,8 @@ _N_FOLDS = 5
 # Limits on samples and values up to which models on whole groups, each of which requires a separate fit, are candidates.
 _MAX_SAMPLES = 2000
 _MAX_VALUES = 10**8
-# Smallest number of samples of a class for nested validation, and number of samples below which a warning is raised.
-_MIN_CLASS_SIZE, _SMALL_CLASS_SIZE = 3, 10
+# Smallest number of samples of a class for nested validation.
+_MIN_CLASS_SIZE = 3
 # Ratio of the largest to the smallest standard deviation above which scales count as very different.
 _MAX_SCALE_RATIO = 100.0
 
@@ -194,7 +195,8 @@ def discover(
     task = _settled(task, data)
     began = time.perf_counter()
     reported = _ReportedWarnings()
-    reported.warn(_warnings_about_data(data, task, settings))
+    cautions = _cautions(data, task)
+    reported.warn([caution.text for caution in cautions] + _warnings_about_data(data, settings))
     with recorded(UserWarning, RuntimeWarning) as caught:
         model = _fitted(data, task, settings, fast)
     reported.warn(caught)
@@ -209,7 +211,7 @@ def discover(
         )
         found = assemble(model, data, image_shape, image_order, seconds=seconds, interrupted=interrupted, command=command)
     reported.warn(caught)
-    return replace(found, warnings=tuple(reported.texts))
+    return replace(found, warnings=tuple(reported.texts), cautions=tuple(cautions))
 
 
 def check_settings(
@@ -419,19 +421,22 @@ def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None
     result.attach_to(model)
 
 
-def _warnings_about_data(data: OpenedData, task: str, settings: Settings) -> list[str]:
-    """Return warnings about the data: small classes, and very different scales."""
+def _cautions(data: OpenedData, task: str) -> list[Caution]:
+    """Return the cautions about the data."""
+    about = AboutSamples(
+        data.y,
+        task,
+        groups=data.groups,
+        covariates=data.covariates,
+        columns=data.other_columns,
+        is_genetic="chromosome" in data.feature_info,
+    )
+    return find_cautions(data.source, about)
+
+
+def _warnings_about_data(data: OpenedData, settings: Settings) -> list[str]:
+    """Return a warning about very different scales."""
     found = []
-    if task == "classification":
-        labels, counts = np.unique(np.asarray(data.y), return_counts=True)
-        small = [
-            f"{label} ({count})"
-            for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
-            if count < _SMALL_CLASS_SIZE
-        ]
-        if small:
-            shown = ", ".join(small[:5]) + (", …" if len(small) > 5 else "")
-            found.append(f"Classes with few samples: {shown}. Results for these classes are unreliable.")
     if settings.get("standardize", True) is False and scales_differ(data.source):
         found.append(
             "The features have very different scales, so features with large values are preferred. standardize=True scales "

@@ -97,6 +97,18 @@ def test_info_about_a_table(shell, messy):
     assert "Did you mean 'diagnosis'" in shell.error("info", "messy.csv", "--label", "diagnosi")
 
 
+def test_info_shows_cautions(shell, tmp_path, rng):
+    patient = np.repeat(np.arange(20), 4)
+    rows = rng.standard_normal((20, 3))[patient].round(4).tolist()
+    lines = [f"p{k},{','.join(map(str, row))},{k % 2}" for k, row in zip(patient.tolist(), rows, strict=True)]
+    (tmp_path / "p.csv").write_text("patient,a,b,c,label\n" + "\n".join(lines) + "\n")
+    found = shell.json("info", "p.csv")["cautions"]
+    assert [one["kind"] for one in found] == ["identifier", "duplicate samples", "dependent samples"][: len(found)]
+    assert "Caution (identifier): Column 'patient' has 20 values" in " ".join(shell("info", "p.csv").stdout.split())
+    shell("convert", "p.csv", "p.store", "--keep-numeric")
+    assert "identifier" not in {one["kind"] for one in shell.json("info", "p.store").get("cautions", ())}
+
+
 def test_info_about_a_table_of_words(shell, tmp_path):
     (tmp_path / "w.csv").write_text("a,b\nx,y\nz,w\n")
     assert shell.json("info", "w.csv")["features"] == 0

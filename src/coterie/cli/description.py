@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coterie.bounds import DataFileError, open_regular
 from coterie.cli.data import DataOptions
 from coterie.data.readers.columns import listed
 
+if TYPE_CHECKING:
+    from coterie.data import Dataset
+
 # Largest number of distinct values of a column that may be class labels.
 _MAX_CLASSES = 20
+# Number of values of dense data up to which info looks for cautions, which takes two passes.
+_MAX_VALUES = 10**9
 
 
 def format_of(path: Path, options: DataOptions) -> str:
@@ -80,6 +85,39 @@ def group_facts(groups: Any, labels: Any) -> dict[str, Any]:
             else f"equal in {n_constant:,} of {len(sizes):,} groups; permuted between those, and within the others"
         )
     return facts
+
+
+def table_cautions(path: Path, options: DataOptions) -> dict[str, Any]:
+    """Return the cautions about the numeric columns of a table; nothing if they cannot be read."""
+    from dataclasses import replace
+
+    from coterie.cli.output import Console
+
+    numeric = replace(options, keep_numeric=True, impute=options.impute or "median")
+    try:
+        return caution_facts(numeric.open(path, Console(quiet=True), allow_missing=True, validates=True))
+    except (TypeError, ValueError):  # labels are missing, or no column is numeric
+        return {}
+
+
+def caution_facts(dataset: Dataset) -> dict[str, Any]:
+    """Return the cautions about data as ``coterie discover`` would find them, with kind and text; nothing without any."""
+    from coterie.cautions import AboutSamples, find_cautions
+    from coterie.inputs.targets import task_of
+
+    n_samples, n_features = dataset.shape
+    if not dataset.source.is_sparse and n_samples * n_features > _MAX_VALUES:
+        return {}
+    about = AboutSamples(
+        dataset.y,
+        None if dataset.y is None else task_of(dataset.y),
+        groups=dataset.sample_groups,
+        covariates=dataset.covariates,
+        columns=dataset.other_columns,
+        is_genetic="chromosome" in dataset.feature_info,
+    )
+    found = find_cautions(dataset.source, about)
+    return {"cautions": [caution.to_dict() for caution in found]} if found else {}
 
 
 def annotated_facts(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ _SHOWN_CLASSES = 10
 # Number of columns of a table that are listed; JSON has all.
 _SHOWN_COLUMNS = 40
 _COLUMNS = "column table"
+_CAUTIONS = "cautions"
 
 
 def info(
@@ -34,6 +35,8 @@ def info(
     For tables and for the obs of AnnData files, info lists every column with its type and number of missing values, and
     the columns that may be labels. Tables that discover rejects are described, too.
 
+    With labels, info warns of samples that belong together, identifiers, leaks, relatives and population structure.
+
     Examples:
         - coterie info data.svm.gz
         - coterie info patients.csv
@@ -46,11 +49,13 @@ def info(
     facts = _facts(path, check, options)
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
-        if name != _COLUMNS:
+        if name not in (_COLUMNS, _CAUTIONS):
             table.add_row(name.replace("_", " "), Text(_text(value)))
     console.show(table)
     if facts.get(_COLUMNS):
         _show_columns(facts[_COLUMNS], console)
+    for caution in facts.get(_CAUTIONS, ()):
+        console.show(Text(f"Caution ({caution['kind']}): {caution['text']}"))
     console.result(facts)
 
 
@@ -107,11 +112,19 @@ def _model_facts(path: Path) -> dict[str, Any]:
 def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     import numpy as np
 
-    from coterie.cli.description import annotated_facts, array_facts, format_of, group_facts, table_facts
+    from coterie.cli.description import (
+        annotated_facts,
+        array_facts,
+        caution_facts,
+        format_of,
+        group_facts,
+        table_cautions,
+        table_facts,
+    )
 
     kind = format_of(path, options)
     if kind in TABLES:
-        return {"kind": "data", "format": kind, **table_facts(path, kind, options)}
+        return {"kind": "data", "format": kind, **table_facts(path, kind, options), **table_cautions(path, options)}
     more = annotated_facts(path) if kind == "h5ad" else array_facts(path) if kind == "npz" else {}
     dataset = options.open(path, Console(quiet=True), validates=True)
     source = dataset.source
@@ -142,7 +155,7 @@ def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     facts |= group_facts(dataset.sample_groups, dataset.y)
     if kind == "plink":  # the term for labels in genetics
         facts["phenotype"] = facts.pop("labels")
-    return {**facts, **dataset.notes, **more}
+    return {**facts, **dataset.notes, **more, **caution_facts(dataset)}
 
 
 def _text(value: Any) -> str:

@@ -41,6 +41,9 @@ class Dataset:
         Covariates of the samples (``values`` and ``names``), for which ``fit(dataset)`` adjusts.
     sample_groups : ndarray of shape (n_samples,) or None
         Sample groups, such as the donors of cells, which validation keeps together.
+    other_columns : dict
+        Columns that are not features, by name: text that was ignored, dropped columns, columns of ``obs``. Their values are
+        codes, integers of shape (n_samples,). :mod:`coterie.cautions` looks for identifiers among them.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Dataset:
     feature_info: dict[str, np.ndarray | PackedStrings] = field(default_factory=dict)
     covariates: Covariates | None = None
     sample_groups: np.ndarray | None = None
+    other_columns: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", annotated(self.source, self.feature_info))

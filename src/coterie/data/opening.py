@@ -143,6 +143,7 @@ def open_features(
         reader.feature_info,
         reader.covariates,
         reader.sample_groups,
+        reader.other_columns,
     )
     return _drop_and_impute(dataset, None if in_table else drop, impute)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from coterie.correlation.profile import CorrelationProfile
+from coterie.data.dataset import Dataset
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store
 from coterie.effects import group_effects
@@ -55,6 +57,7 @@ class OpenedData:
     feature_info: Content
     label: str | None  # name of ``y``
     about: Record  # path, format, size, digest and notes
+    other_columns: Mapping[str, np.ndarray]  # columns that are not features, as codes
 
 
 def open_data(
@@ -94,7 +97,8 @@ def open_data(
     covariates = found.covariates if covariates is None else covariates
     info = {str(key): values for key, values in feature_info.items()}
     groups = found.sample_groups if groups is None or isinstance(groups, str) else groups
-    return OpenedData(features, found.y, sample_weight, covariates, offset, groups, source, info, label, about)
+    others = origin.other_columns if isinstance(origin, Dataset) else {}
+    return OpenedData(features, found.y, sample_weight, covariates, offset, groups, source, info, label, about, others)
 
 
 def assemble(

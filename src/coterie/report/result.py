@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie import __version__
+from coterie.cautions.caution import Caution
 from coterie.confidence.result import GroupConfidence
 from coterie.estimators.base import GroupDiscovery
 from coterie.files import new_file
@@ -147,6 +148,8 @@ class Discovery:
         Warnings raised during the discovery.
     interrupted : bool
         Whether a signal ended the search early.
+    cautions : tuple of Caution
+        Properties of the data that can make results wrong, with ``kind`` and ``text``. Their texts are also warnings.
     feature_info : mapping
         Annotations of the features, such as chromosome and position of a SNP.
     held_out : HeldOut or None
@@ -191,6 +194,7 @@ class Discovery:
     training_score: float | None = None
     warnings: Sequence[str] = ()
     interrupted: bool = False
+    cautions: Sequence[Caution] = ()
     feature_info: Content = field(default_factory=dict)
     held_out: HeldOut | None = None
     target: Content = field(default_factory=dict)
@@ -283,6 +287,7 @@ class Discovery:
             "parameters": self.model.get_params(deep=False),
             "summary": self.summary,
             "warnings": list(self.warnings),
+            "cautions": [caution.to_dict() for caution in self.cautions],
             "interrupted": self.interrupted,
             "command": self.command,
             "versions": self.versions,
@@ -432,6 +437,7 @@ def _discovery_from(content: Content, model: GroupDiscovery) -> Discovery:
         summary.get(_training_words(content["task"])),
         tuple(content["warnings"]),
         content["interrupted"],
+        tuple(Caution(one["kind"], one["text"]) for one in content.get("cautions", ())),
         held_out=None if content["held_out"] is None else HeldOut.from_dict(content["held_out"]),
         target=content["target"],
         details=_details_from(content),

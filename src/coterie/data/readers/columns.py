@@ -15,6 +15,8 @@ _USABLE = frozenset([NUMBERS, BOOLEANS, EMPTY])
 # Maximum number of columns named in a message, and of distinct values counted.
 _MAX_COLUMNS_SHOWN = 8
 _MAX_DISTINCT = 1000
+# Maximum number of distinct values of a column that is kept as codes.
+_MAX_CODES = 1_000_000
 # Dates such as 2024-02-29, 29.2.2024 and 2/29/24, with or without a time.
 _DATE = (
     r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))"
@@ -104,6 +106,31 @@ class Column:
             return f"{self.name!r} ({self.kind}, such as {shown})"
         place = f"sample {sample}" if n_header_lines is None else f"line {sample + n_header_lines + 1}"
         return f"{self.name!r} ({self.kind}: {shown} in {place})"
+
+
+class Codes:
+    """Codes of the values of a column, in batches: equal values have equal codes. At most a million different values."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, int] = {}
+        self._parts: list[np.ndarray] = []
+        self.repeat = True  # whether values repeat
+
+    def add(self, column: Any, keep: np.ndarray) -> None:
+        """Add the samples ``keep`` of a batch."""
+        if not self.repeat:
+            return
+        encoded = column if str(column.type).startswith("dictionary") else column.dictionary_encode()
+        own = [self._known.setdefault(value, len(self._known)) for value in encoded.dictionary.to_pylist()]
+        places = np.array([*own, -1], dtype=np.int32)
+        self._parts.append(places[encoded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)][keep])
+        if len(self._known) > _MAX_CODES:
+            self.repeat, self._parts = False, []
+
+    @property
+    def values(self) -> np.ndarray:
+        """Codes of all samples; -1 for missing values."""
+        return np.concatenate(self._parts) if self._parts else np.empty(0, dtype=np.int32)
 
 
 def describe_problems(columns: Sequence[Column], n_header_lines: int | None = None) -> str:

@@ -41,6 +41,8 @@ _CHUNK_COPIES = 3
 _checked_files: dict[tuple[int, ...], dict[str, Any]] = {}
 # Maximum number of columns of obs listed in a message.
 _MAX_COLUMNS_SHOWN = 12
+# Maximum number of columns of obs that are kept as codes.
+_MAX_CODED_COLUMNS = 50
 
 
 class H5adReader(Reader):
@@ -107,6 +109,7 @@ class H5adReader(Reader):
                 raise DataFileError(str(error), path) from error
             self.sample_groups = group_labels(found.tolist(), path, f"obs[{sample_groups!r}]")
         self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
+        self.other_columns = obs_codes(self._data.obs, self._keep, label)
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
 
     def _find_values(self, layer: str | None) -> tuple[Any, Any]:
@@ -292,6 +295,18 @@ def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
     return values, missing
 
 
+def obs_codes(obs: Any, rows: Any, label: Any) -> dict[str, np.ndarray]:
+    """Return the values of the columns of ``obs`` whose values repeat, as codes, except floats and the labels."""
+    found: dict[str, np.ndarray] = {}
+    for name in obs.columns:
+        kind = getattr(obs[name].dtype, "kind", "O")
+        if name != label and kind not in "fcmM" and len(found) < _MAX_CODED_COLUMNS:
+            codes = obs[name].astype(str).astype("category").cat.codes.to_numpy()[rows]
+            if len(np.unique(codes)) < len(codes):
+                found[str(name)] = codes
+    return found
+
+
 def describe_obs_columns(data: Any) -> str:
     """Describe the columns of ``obs``: first those with classes, with the number of classes, then the others."""
     classes, others = [], []
@@ -354,7 +369,8 @@ def from_anndata(
     source = as_source(values, PackedStrings.pack(names if feature_names is None else feature_names))
     y = None if labels is None else labels[0][keep]
     known = None if groups is None else group_labels(groups[keep].tolist(), "AnnData object", f"obs[{sample_groups!r}]")
-    return Dataset(source, y, PackedStrings.pack(adata.obs_names[keep]), "anndata", notes=notes, sample_groups=known)
+    names, others = PackedStrings.pack(adata.obs_names[keep]), obs_codes(adata.obs, keep, label)
+    return Dataset(source, y, names, "anndata", notes=notes, sample_groups=known, other_columns=others)
 
 
 def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tuple[np.ndarray, int]:

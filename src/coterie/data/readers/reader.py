@@ -56,7 +56,7 @@ class Reader:
         Whether ``other_labels`` (labels from another file, or None) replace those of the file.
     sample_groups : ndarray of str of shape (n_samples,) or None
         Sample groups, always as text, so that a file and the store made from it give the same folds.
-    labels, sample_names, feature_names, feature_info, notes
+    labels, sample_names, feature_names, feature_info, other_columns, notes
         As in :class:`coterie.data.Dataset`.
     """
 
@@ -77,6 +77,7 @@ class Reader:
         self.feature_info: dict[str, np.ndarray | PackedStrings] = {}
         self.covariates: Covariates | None = None
         self.sample_groups: np.ndarray | None = None
+        self.other_columns: dict[str, np.ndarray] = {}
         self.notes: dict[str, Any] = {}
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:

@@ -18,7 +18,7 @@ from coterie.bounds import MIN_CHECKED_BYTES, require_memory
 from coterie.data.errors import DataFileError, error_summary, missing_extra
 from coterie.data.names import PackedStrings, require_unique_names
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
-from coterie.data.readers.columns import Column, column_positions, describe_problems, listed, suggest_names
+from coterie.data.readers.columns import Codes, Column, column_positions, describe_problems, listed, suggest_names
 from coterie.data.readers.formats import FORMATS, is_number
 from coterie.data.readers.reader import (
     MISSING_WORDS,
@@ -44,6 +44,8 @@ _STRING_BYTES = 150
 # Delimiters to look for in the name of a single column, with the remedy if another format has this delimiter.
 _DELIMITERS = {";": "", "\t": "Set format='tsv'.", "|": "", ",": "Set format='csv'."}
 _MAX_NAME_LENGTH = 60
+# Maximum number of columns that are not features but kept as codes.
+_MAX_CODED_COLUMNS = 20
 # Words that pyarrow reads as booleans.
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 
@@ -76,6 +78,7 @@ class TabularReader(Reader):
         self._groups = None if sample_groups is False else sample_groups
         self._drop, self._keep_numeric, self._wanted = drop, keep_numeric, columns
         self._booleans: set[int] = set()
+        self._others: list[int] = []  # columns that are not features, kept as codes
 
     def _set_columns(self, names: Sequence[str] | None, n_columns: int) -> None:
         """Set the columns of labels, sample names and features, given the names of all columns."""
@@ -97,6 +100,7 @@ class TabularReader(Reader):
             self._name_column = None
         used = {self._label_column, self._name_column, self._group_column, *dropped}
         wanted = None if self._wanted is None else set(self._wanted)
+        self._others = sorted(dropped) if wanted is None else []
         self._features = [
             j for j in range(n_columns) if j not in used and (wanted is None or names is None or names[j] in wanted)
         ]
@@ -109,7 +113,8 @@ class TabularReader(Reader):
             missing = "" if not wanted else f" The file has none of the columns {listed([repr(name) for name in wanted], 5)}."
             raise DataFileError(f"no column is left for features.{missing}", self.path, line=1)
         self.shape = (None, len(self._features))
-        others = (self._label_column, self._name_column, self._group_column)
+        self._others = [j for j in self._others if self._can_be_coded(j)][:_MAX_CODED_COLUMNS]
+        others = (self._label_column, self._name_column, self._group_column, *self._others)
         self._used = sorted({*self._features, *(j for j in others if j is not None)})
         self._position_in_batch = {column: position for position, column in enumerate(self._used)}
         if self._column_names is not None:
@@ -152,6 +157,7 @@ class TabularReader(Reader):
         self._booleans = {j for j, column in zip(self._features, found, strict=True) if column.kind == "booleans"}
         if wrong:
             self._features = [j for j in self._features if j not in wrong]
+            self._others += [] if self._wanted is not None else list(wrong)
             self.notes["columns_ignored"] = f"{len(wrong)} ({listed([column.name for column in wrong.values()])})"
             self._set_features()
 
@@ -211,6 +217,7 @@ class TabularReader(Reader):
         labels: list[np.ndarray | PackedStrings] = []
         names: list[PackedStrings] = []
         groups: list[PackedStrings] = []
+        coded = {j: Codes() for j in self._others}
         n_seen = n_kept = 0
         for batch in batches:
             keep = np.arange(batch.num_rows)
@@ -228,6 +235,8 @@ class TabularReader(Reader):
             if self._group_column is not None:
                 texts = batch.column(self._position_in_batch[self._group_column]).to_pylist()
                 groups.append(PackedStrings.pack("" if texts[i] is None else str(texts[i]) for i in keep.tolist()))
+            for j, codes in coded.items():
+                codes.add(batch.column(self._position_in_batch[j]), keep)
             columns = [batch.column(self._position_in_batch[j]) for j in self._features]
             if dtype.kind != "f" and any(column.null_count for column in columns):  # missing values become NaN
                 self.dtype = dtype = np.dtype(np.float64)
@@ -255,6 +264,11 @@ class TabularReader(Reader):
         if self._group_column is not None:
             place = f"column {self._name(self._group_column)!r}"
             self.sample_groups = group_labels(PackedStrings.join(groups), self.path, place)
+        self.other_columns = {self._name(j): codes.values for j, codes in coded.items() if codes.repeat}
+
+    def _can_be_coded(self, column: int) -> bool:
+        """Return True if the values of a column that is not a feature can be read and compared."""
+        return True
 
     def _require_string_memory(self, parts: Sequence[np.ndarray | PackedStrings], what: str) -> None:
         """Require the memory of strings, one per sample, and of their copy when they are joined.
@@ -403,6 +417,7 @@ class CsvReader(TabularReader):
 
         text = {self._label_column, self._name_column, self._group_column}
         types = {str(j): pa.string() if j in text else pa.bool_() if j in self._booleans else pa.float64() for j in self._used}
+        types |= {str(j): pa.binary() for j in self._others}  # any bytes, because no text is needed
         with self._translate_errors():
             yield from self._collect(self._batches(self._used, types, n_values), np.dtype(np.float64), progress)
 
@@ -459,10 +474,15 @@ class ArrowReader(TabularReader):
         require_memory(_COLUMN_BYTES * len(names), path, f"a table of {len(names)} columns")
         require_memory(_ROW_BYTES * (self._n_rows or 0), path, f"a column of {self._n_rows} samples")
         self._n_columns = len(names)
+        self._types = types
         self._set_columns(names, len(names))
         self._check_kinds(any(not (_is_real(types[j]) or str(types[j]) == "bool") for j in self._features))
         dtype = np.result_type(*(_dtype_of(types[j]) for j in self._features))
         self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
+
+    def _can_be_coded(self, column: int) -> bool:
+        kind = str(self._types[column])
+        return kind.startswith(("int", "uint", "string", "large_string", "dictionary<values=string"))
 
     def _open(self) -> tuple[Any, int | None]:
         """Return the schema of the file, and its number of samples if known without reading it."""
