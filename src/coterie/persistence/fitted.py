@@ -173,6 +173,10 @@ def _is_slope(value: Any, attributes: Mapping[str, Any]) -> bool:
     return isinstance(value, float) and 0.0 <= value < np.inf
 
 
+def _are_calibration_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return _is_vector(value, "f") and len(value) == _n_outputs(attributes) and bool(np.isfinite(value).all())
+
+
 def _are_covariate_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
     fits = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f"
     return fits and len(value) == _n_outputs(attributes) and "covariate_names_" in attributes
@@ -209,6 +213,7 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "covariate_names_": _are_covariate_names,
     "offset_": _is_number,
     "calibration_slope_": _is_slope,
+    "calibration_offset_": _are_calibration_offsets,
     "classes_": _are_classes,
     "groups_": _are_groups,
     "confidence_": _is_confidence,
