@@ -169,9 +169,7 @@ def assess(
     if not figures.n_classes:
         scores["mean_absolute_error"] = metrics.mean_absolute_error(figures.codes, figures.predicted, own.weight)
     elif data.classes is not None:
-        found["held_out_confusion_"] = metrics.confusion_table(
-            figures.codes, figures.predicted, figures.n_classes, own.weight
-        )
+        found["held_out_confusion_"] = metrics.confusion_table(figures.codes, figures.predicted, figures.n_classes, own.weight)
     if calibration_weight is not None and figures.n_classes == 2:
         shares = _calibrated(own, figures.codes, calibration_weight[own.sample])
         scores["brier_score"] = metrics.brier_score(figures.codes, shares, own.weight)
