@@ -11,7 +11,7 @@ from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupD
 from coterie.report import Discovery, describe
 from coterie.report.assembly import data_digest
 from coterie.report.details import _spread_sample, genome_of
-from coterie.report.judgement import score_curve
+from coterie.report.held_out import score_curve
 from tests.conftest import grouped_matrix
 
 

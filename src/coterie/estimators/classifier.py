@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,8 +31,8 @@ from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
 from coterie.solver.loss import LossLike
 from coterie.solver.losses import LossRule
-from coterie.validation.calibration import Calibration, calibrate
-from coterie.validation.path_search import Fold
+from coterie.validation.calibration import Calibration, calibrate, scale_of
+from coterie.validation.path_search import Fold, SizedOutputs
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -147,7 +147,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     _target = "classes"
     _calibrates: ClassVar[bool] = False
     classes_: np.ndarray
-    calibration_slope_: float
+    calibration_slope_: float | np.ndarray
     calibration_offset_: np.ndarray
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
@@ -336,8 +336,8 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     ----------
     %(chosen)s
 
-    calibration_slope_, calibration_offset_ : float, ndarray of shape (n_outputs,)
-        Slope and offsets that turn decision values into logits; see :meth:`predict_proba`.
+    calibration_slope_, calibration_offset_ : float or ndarray of shape (n_outputs,), ndarray of shape (n_outputs,)
+        Slopes (a number for two classes) and offsets that turn decision values into logits; see :meth:`predict_proba`.
 
     held_out_confusion_ : ndarray of shape (n_classes, n_classes)
         Number of held-out samples (their weight) by class (rows) and predicted class (columns); only with ``nested``.
@@ -422,9 +422,13 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
         return class_weights(self.class_weight, data.classes, data.targets, weight)
 
-    def _calibration(self, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> dict[str, Any]:
+    def _calibration(
+        self, data: Input, folds: Sequence[Fold], models: Sequence[SizedOutputs], fitted: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Calibrate the chosen settings by their outputs for the held-out samples of all folds."""
         held_out = np.concatenate([fold.parts[0] for fold in folds])
         weight = self._calibration_weight(data)[held_out]
-        found = calibrate(np.concatenate(list(outputs)), data.targets[held_out], weight)
+        values = np.concatenate([model.outputs / scale_of(model.margin) for model in models])
+        found = calibrate(values, data.targets[held_out], weight)
+        found = found.in_units_of(scale_of(fitted["margin_"]))
         return {"calibration_slope_": found.slope, "calibration_offset_": found.offset}

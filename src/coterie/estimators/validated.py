@@ -37,7 +37,7 @@ from coterie.search.search import SearchSettings
 from coterie.validation.assessment import assess
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import baseline_outputs, nested_choices, pairs_of
-from coterie.validation.path_search import Fold, PathSearch, PathSettings
+from coterie.validation.path_search import Fold, PathSearch, PathSettings, SizedOutputs
 from coterie.validation.score_table import Candidate, choose, score_table
 
 # Range of the values of C for an integer ``Cs``, in units of the reciprocal of a typical variance.
@@ -107,7 +107,7 @@ class ValidatedDiscovery(GroupDiscovery):
             choices = nested_choices(pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
             found = [_at_size(outputs[candidate][k], own) for k, (candidate, own) in enumerate(choices)]
             nested = self._assessment(data, folds, score, found, baseline_outputs(data, folds, _chosen(shared, chosen)))
-        return self._discovered(
+        fitted = self._discovered(
             data,
             _chosen(shared, chosen),
             size,
@@ -120,21 +120,21 @@ class ValidatedDiscovery(GroupDiscovery):
             best_score_=float(results["mean_test_score"][row]),
             cv_results_=results,
             **nested,
-            **self._calibration(data, folds, [_at_size(own, size) for own in outputs[chosen]]),
         )
+        return fitted | self._calibration(data, folds, [_at_size(own, size) for own in outputs[chosen]], fitted)
 
     def _assessment(
         self,
         data: Input,
         folds: Sequence[Fold],
         score: HeldOutScores,
-        outputs: Sequence[np.ndarray],
+        models: Sequence[SizedOutputs],
         baseline: Sequence[np.ndarray],
     ) -> dict[str, Any]:
         """Return the attributes about held-out predictions, given the outputs of each fold and those without features."""
         nested, constant = (
             np.array([score(own, fold.parts[0]) for fold, own in zip(folds, found, strict=True)])
-            for found in (outputs, baseline)
+            for found in ([model.outputs for model in models], baseline)
         )
         return {
             "nested_scores_": nested,
@@ -142,7 +142,7 @@ class ValidatedDiscovery(GroupDiscovery):
             **assess(
                 data,
                 folds,
-                outputs,
+                models,
                 baseline,
                 loss=self._loss,
                 name=score.name,
@@ -157,8 +157,13 @@ class ValidatedDiscovery(GroupDiscovery):
         """Return the sample weights of the calibration; None without probabilities."""
         return None
 
-    def _calibration(self, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> dict[str, Any]:
-        """Return the calibration for the held-out outputs of the chosen settings in each fold; empty without classes."""
+    def _calibration(
+        self, data: Input, folds: Sequence[Fold], models: Sequence[SizedOutputs], fitted: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the attributes of the calibration; empty without classes.
+
+        ``models`` are the held-out outputs of the chosen settings in each fold, ``fitted`` the attributes of the model.
+        """
         return {}
 
     def _held_out_scores(self, data: Input) -> HeldOutScores:
@@ -249,7 +254,7 @@ def _chosen(settings: SearchSettings, candidate: Candidate) -> SearchSettings:
     return replace(settings, **candidate._asdict())
 
 
-def _at_size(outputs: Mapping[int, np.ndarray], size: int) -> np.ndarray:
+def _at_size(outputs: Mapping[int, SizedOutputs], size: int) -> SizedOutputs:
     """Return the outputs of the largest model of a path with at most ``size`` support features."""
     return outputs[max((own for own in outputs if own <= size), default=min(outputs))]
 

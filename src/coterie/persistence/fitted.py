@@ -170,7 +170,9 @@ def _are_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:
 
 
 def _is_slope(value: Any, attributes: Mapping[str, Any]) -> bool:
-    return isinstance(value, float) and 0.0 <= value < np.inf
+    if isinstance(value, float):
+        return 0.0 <= value < np.inf
+    return _are_calibration_offsets(value, attributes) and bool((value >= 0.0).all())
 
 
 def _are_calibration_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:

@@ -16,9 +16,9 @@ import numpy as np
 from coterie.inputs.opening import Input
 from coterie.solver.loss import LossLike
 from coterie.validation import metrics
-from coterie.validation.calibration import calibrate
+from coterie.validation.calibration import calibrate, scale_of
 from coterie.validation.intervals import fold_interval, r_squared_interval, share_interval
-from coterie.validation.path_search import Fold
+from coterie.validation.path_search import Fold, SizedOutputs
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class HeldOutOutputs:
         Number of the sample and of the fold of each entry.
     outputs : ndarray of shape (n_entries, n_outputs)
         Decision values or linear outputs.
+    values : ndarray of shape (n_entries, n_outputs)
+        Outputs in units of the margins, so that those of different folds can be compared.
     weight : ndarray of shape (n_entries,)
         Weight of each entry in scores.
     unit : ndarray of int of shape (n_entries,)
@@ -40,18 +42,26 @@ class HeldOutOutputs:
     sample: np.ndarray
     fold: np.ndarray
     outputs: np.ndarray
+    values: np.ndarray
     weight: np.ndarray
     unit: np.ndarray
 
     @classmethod
-    def of(cls, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> HeldOutOutputs:
+    def of(
+        cls,
+        data: Input,
+        folds: Sequence[Fold],
+        outputs: Sequence[np.ndarray],
+        values: Sequence[np.ndarray] | None = None,
+    ) -> HeldOutOutputs:
         """Collect the outputs of the folds."""
         held_out = [fold.parts[0] for fold in folds]
         sample = np.concatenate(held_out)
         fold = np.repeat(np.arange(len(folds)), [len(part) for part in held_out])
         weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
         unit = sample if data.groups is None else data.groups[sample]
-        return cls(sample, fold, np.concatenate(list(outputs)), weight[sample], unit)
+        own, compared = (np.concatenate(list(part)) for part in (outputs, outputs if values is None else values))
+        return cls(sample, fold, own, compared, weight[sample], unit)
 
     def by_sample(self, n_samples: int) -> np.ndarray:
         """Return the outputs of all samples: NaN for those that no fold holds out, the mean for those of several folds."""
@@ -64,7 +74,7 @@ class HeldOutOutputs:
     def with_weight(self) -> HeldOutOutputs:
         """Return the entries of positive weight."""
         kept = self.weight > 0.0
-        return HeldOutOutputs(*(part[kept] for part in (self.sample, self.fold, self.outputs, self.weight, self.unit)))
+        return HeldOutOutputs(*(part[kept] for part in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,7 @@ class Figures:
             "balanced_accuracy": metrics.linearised_balanced_accuracy(self.codes, right, weight),
         }
         if self.n_classes == 2:
-            found["roc_auc"] = metrics.linearised_auc(self.codes == 1, own.outputs[:, 0], weight, own.fold)
+            found["roc_auc"] = metrics.linearised_auc(self.codes == 1, own.values[:, 0], weight, own.fold)
         return found
 
     @property
@@ -120,7 +130,7 @@ class Figures:
 def assess(
     data: Input,
     folds: Sequence[Fold],
-    outputs: Sequence[np.ndarray],
+    models: Sequence[SizedOutputs],
     baseline: Sequence[np.ndarray],
     *,
     loss: LossLike,
@@ -138,21 +148,23 @@ def assess(
         Data of the fit.
     folds : sequence of Fold
         The folds.
-    outputs, baseline : sequence of ndarray
-        Outputs for the held-out samples of each fold: of the model that is chosen and fitted without it, and of the
-        prediction without features.
+    models : sequence of SizedOutputs
+        Outputs for the held-out samples of each fold, of the model that is chosen and fitted without it.
+    baseline : sequence of ndarray
+        Those of the prediction without features.
     loss : type of Loss
         The loss, whose inverse link turns outputs into predictions.
     name : str
         Name of the score that validation uses.
     fold_scores, fold_baseline : ndarray of shape (n_folds,)
-        This score in each fold, for ``outputs`` and ``baseline``.
+        This score in each fold, for ``models`` and ``baseline``.
     calibration_weight : ndarray of shape (n_samples,) or None
         Sample weights of the calibration; None for outputs that are not calibrated.
     normality : bool
         Whether the labels are 1 for normal samples and -1 for outliers, which have negative outputs.
     """
-    entries = HeldOutOutputs.of(data, folds, outputs)
+    values = [own.outputs / scale_of(own.margin) for own in models]
+    entries = HeldOutOutputs.of(data, folds, [own.outputs for own in models], values)
     read = _reader(data, loss, normality)
     figures = read(entries.with_weight())
     scores = {own: score.value for own, score in figures.scores.items()}
@@ -202,7 +214,7 @@ def _calibrated(own: HeldOutOutputs, codes: np.ndarray, weight: np.ndarray) -> n
     shares = np.empty((len(codes), 2))
     for fold in np.unique(own.fold):
         here = own.fold == fold
-        shares[here] = calibrate(own.outputs[~here], codes[~here], weight[~here]).probabilities(own.outputs[here])
+        shares[here] = calibrate(own.values[~here], codes[~here], weight[~here]).probabilities(own.values[here])
     return shares
 
 

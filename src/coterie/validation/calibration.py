@@ -1,9 +1,10 @@
 r"""Probabilities by Platt scaling: a slope and offsets, fitted on held-out samples, turn decision values into logits.
 
-The logits of the classes are :math:`a f_k + b_k` with a common slope :math:`a \ge 0`. For two classes, with the difference as
-only decision value, they are 0 and :math:`a f + b`. The offsets make the mean probability of each class its share of the
+The logits of the classes are :math:`a f_k + b_k` with a common slope :math:`a \ge 0` for decision values :math:`f_k` in units
+of their margins (:func:`scale_of`). For two classes, with the difference as only decision value, they are 0 and
+:math:`a f + b`. The offsets make the mean probability of each class its share of the
 samples. Without them, probabilities of a rare class are too large (``docs/evidence/probabilities-evidence.md``). Target
-probabilities are slightly below 1 (Platt's rule), so that the logits of perfectly separated classes remain finite.
+probabilities are slightly below 1, so that the logits of perfectly separated classes remain finite.
 """
 
 from __future__ import annotations
@@ -24,14 +25,22 @@ class Calibration(NamedTuple):
 
     Attributes
     ----------
-    slope : float
+    slope : float or ndarray of shape (n_outputs,)
         Factor of the decision values, at least 0.
     offset : ndarray of shape (n_outputs,)
         Offset of each decision value. The sum over several classes is 0.
     """
 
-    slope: float
+    slope: float | np.ndarray
     offset: np.ndarray
+
+    def in_units_of(self, scale: np.ndarray) -> Calibration:
+        """Return the calibration of decision values that are ``scale`` times as large.
+
+        The slope of a single decision value is a number, and there is one per class otherwise.
+        """
+        slope = self.slope / scale
+        return Calibration(float(slope[0]) if len(scale) == 1 else slope, self.offset)
 
     def probabilities(self, outputs: np.ndarray) -> np.ndarray:
         """Return the probabilities of all classes for decision values of shape (n_samples, n_outputs).
@@ -45,6 +54,15 @@ class Calibration(NamedTuple):
                [0.27, 0.73]])
         """
         return _softmax(_all_classes(self.slope * outputs + self.offset))
+
+
+def scale_of(margin: np.ndarray) -> np.ndarray:
+    """Return the scale of the outputs of a model: its margins, or 1 for losses without one.
+
+    Outputs are multiples of the margin, which decreases as the number of training samples increases. So the outputs of models
+    that are fitted to different samples are compared in units of their margins.
+    """
+    return np.where(margin > 0.0, margin, 1.0)
 
 
 def calibrate(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> Calibration:
@@ -138,13 +156,15 @@ def _offsets(offset: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return target probabilities by Platt's rule: (n + 1) / (n + 2) for a sample's class, n being the weight of the class.
+    """Return target probabilities: the classes of the samples, mixed with the shares of the classes.
 
-    The other classes share the rest.
+    The share of the mixture is 2 / (n + 2) for a total weight of n. For two classes of equal size, this is Platt's rule for
+    the total weight. The mean target of a class is its share.
     """
-    unsure = 1.0 / (np.bincount(codes, weight, minlength=n_classes)[codes] + 2.0)
-    targets = np.tile((unsure / (n_classes - 1))[:, None], (1, n_classes))
-    targets[np.arange(len(codes)), codes] = 1.0 - unsure
+    mass = np.bincount(codes, weight, minlength=n_classes)
+    mixed = 2.0 / (mass.sum() + 2.0)
+    targets = np.tile(mixed * mass / mass.sum(), (len(codes), 1))
+    targets[np.arange(len(codes)), codes] += 1.0 - mixed
     return targets
 
 

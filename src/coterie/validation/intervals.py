@@ -68,7 +68,7 @@ def share_interval(score: Linearised, unit: np.ndarray, n_independent: int, leve
     excess = quantile**2 / size
     middle = (value + excess / 2) / (1.0 + excess)
     half = quantile * np.sqrt(spread / size + excess / (4 * size)) / (1.0 + excess)
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    return max(0.0, min(float(middle - half), value)), min(1.0, max(float(middle + half), value))
 
 
 def r_squared_interval(score: Linearised, unit: np.ndarray, level: float = LEVEL) -> tuple[float, float]:

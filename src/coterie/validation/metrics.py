@@ -157,12 +157,12 @@ def linearised_balanced_accuracy(codes: np.ndarray, right: np.ndarray, weight: n
 def linearised_auc(positive: np.ndarray, values: np.ndarray, weight: np.ndarray, fold: np.ndarray) -> Linearised:
     """Return the share of pairs of a positive and a negative sample, both of one fold, that are in the right order.
 
-    Values of different folds come from different models and are not compared. If a fold holds out samples of one side only,
-    all pairs are compared, because otherwise some samples would not count.
+    Values of different folds come from different models and are not compared. If fewer than half of the samples of a side are
+    in folds that hold out both sides, all pairs are compared.
     """
     sides = [np.bincount(fold, weight * side) for side in (positive, ~positive)]
-    used = np.bincount(fold, weight) > 0.0
-    if not all((side[used] > 0.0).all() for side in sides):
+    both = (sides[0] > 0.0) & (sides[1] > 0.0)
+    if any(side[both].sum() < side.sum() / 2 for side in sides):
         fold = np.zeros_like(fold)
         sides = [np.array([weight @ side]) for side in (positive, ~positive)]
     n_pairs = float(sides[0] @ sides[1])
