@@ -224,9 +224,10 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling. The slope and the offsets that turn
         them into logits are fitted to the held-out samples of the folds, whose decision values come from the model fitted
         without them. The mean probability of a class is therefore close to its share of the samples. :meth:`predict` uses
-        the decision values, so near the boundary between classes the most probable class may differ from the predicted
-        one. Class weights enter the calibration, as in :class:`sklearn.linear_model.LogisticRegression`. For a model
-        without held-out samples, use ``CalibratedClassifierCV(model, ensemble=False)``.
+        the decision values. Near the boundary between classes, where the offsets would make another class more probable
+        than the predicted one, both have nearly equal probabilities. Class weights enter the calibration, as in
+        :class:`sklearn.linear_model.LogisticRegression`. For a model without held-out samples, use
+        ``CalibratedClassifierCV(model, ensemble=False)``.
 
         Parameters
         ----------
@@ -241,7 +242,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         outputs = self._outputs(X, covariates)
         # Files of earlier versions have no offset.
         offset = vars(self).get("calibration_offset_", np.zeros(outputs.shape[1]))
-        return Calibration(self.calibration_slope_, offset).probabilities(outputs)
+        return Calibration(self.calibration_slope_, offset).probabilities(outputs, self._loss.predict(outputs))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:

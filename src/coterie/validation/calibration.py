@@ -2,9 +2,9 @@ r"""Probabilities by Platt scaling: a slope and offsets, fitted on held-out samp
 
 The logits of the classes are :math:`a f_k + b_k` with a common slope :math:`a \ge 0` for decision values :math:`f_k` in units
 of their margins (:func:`scale_of`). For two classes, with the difference as only decision value, they are 0 and
-:math:`a f + b`. The offsets make the mean probability of each class its share of the
-samples. Without them, probabilities of a rare class are too large (``docs/evidence/probabilities-evidence.md``). Target
-probabilities are slightly below 1, so that the logits of perfectly separated classes remain finite.
+:math:`a f + b`. The offsets make the mean probability of each class its share of the samples. Without them, probabilities of a
+rare class are too large (``docs/evidence/probabilities-evidence.md``). Target probabilities are slightly below 1, so that the
+logits of perfectly separated classes remain finite.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _MAX_STEPS = 100
 _TOLERANCE = 1e-22
 # Spread of the values, relative to their size, below which they do not distinguish samples.
 _NO_SPREAD = 1e-13
+# Smallest difference between the logit of the predicted class and the others.
+_LEAST = 1e-9
 
 
 class Calibration(NamedTuple):
@@ -42,8 +44,11 @@ class Calibration(NamedTuple):
         slope = self.slope / scale
         return Calibration(float(slope[0]) if len(scale) == 1 else slope, self.offset)
 
-    def probabilities(self, outputs: np.ndarray) -> np.ndarray:
+    def probabilities(self, outputs: np.ndarray, predicted: np.ndarray | None = None) -> np.ndarray:
         """Return the probabilities of all classes for decision values of shape (n_samples, n_outputs).
+
+        With the class codes ``predicted``, the predicted class is the most probable one: near the boundary between classes,
+        where the offsets would make another class more probable, the two have nearly equal probabilities.
 
         Examples
         --------
@@ -53,7 +58,8 @@ class Calibration(NamedTuple):
         array([[0.5 , 0.5 ],
                [0.27, 0.73]])
         """
-        return _softmax(_all_classes(self.slope * outputs + self.offset))
+        logits = _all_classes(self.slope * outputs + self.offset)
+        return _softmax(logits if predicted is None else _raised(logits, predicted, self.slope * outputs))
 
 
 def scale_of(margin: np.ndarray) -> np.ndarray:
@@ -171,6 +177,20 @@ def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarra
 def _all_classes(outputs: np.ndarray) -> np.ndarray:
     """Return the values of all classes. For two classes these are 0 and the single output."""
     return np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
+
+
+def _raised(logits: np.ndarray, predicted: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return logits in which the predicted class has the largest one.
+
+    For two classes, the difference is at least a small multiple of the decision value, so that the order remains.
+    """
+    rows = np.arange(len(logits))
+    others = logits.copy()
+    others[rows, predicted] = -np.inf
+    least = _LEAST * (1.0 + np.abs(values[:, 0])) if values.shape[1] == 1 else _LEAST
+    raised = logits.copy()
+    raised[rows, predicted] = np.maximum(logits[rows, predicted], others.max(axis=1) + least)
+    return raised
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
