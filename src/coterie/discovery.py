@@ -37,7 +37,8 @@ from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
-from coterie.report.judgement import HeldOut, score_name, score_warning
+from coterie.report.held_out import held_out_of
+from coterie.report.judgement import judge
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
 
@@ -200,7 +201,7 @@ def discover(
     with recorded(UserWarning, RuntimeWarning) as caught:
         model = _fitted(data, task, settings, fast)
     reported.warn(caught)
-    reported.warn(_warnings_about_score(model))
+    reported.warn(_warnings_about_score(model, data))
     with recorded(UserWarning, RuntimeWarning) as caught:
         if not fast and n_pairs != 0 and not stop_requested():
             _add_confidence(model, data, n_pairs, n_permutations)
@@ -445,14 +446,10 @@ def _warnings_about_data(data: OpenedData, settings: Settings) -> list[str]:
     return found
 
 
-def _warnings_about_score(model: GroupDiscovery) -> list[str]:
-    """Return a warning if the held-out score is not clearly better than that of the baseline."""
-    if not hasattr(model, "nested_scores_"):
-        return []
-    baseline = baseline_of(model)
-    constant = float(model.constant_scores_.mean())
-    held_out = HeldOut(score_name(model), model.nested_scores_.tolist(), constant, float("nan"), baseline)
-    warning = score_warning(held_out.to_dict())
+def _warnings_about_score(model: GroupDiscovery, data: OpenedData) -> list[str]:
+    """Return a warning if the held-out score may be no better than that of the baseline."""
+    held_out = held_out_of(model, data, baseline=baseline_of(model))
+    warning = "" if held_out is None else judge(held_out.to_dict(), None).warning
     return [warning] if warning else []
 
 

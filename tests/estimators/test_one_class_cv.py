@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coterie import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV, group_confidence, load, save
 from coterie.data import FeatureView, as_source
 from coterie.estimators.one_class import _unit
-from coterie.validation.held_out import _balanced_accuracy, _roc_auc
+from coterie.validation.metrics import balanced_accuracy, roc_auc
 from tests.estimators.chosen import chosen_estimator
 
 SHARE = make_scorer(accuracy_score)  # of accepted samples, where all are normal
@@ -131,12 +131,11 @@ def test_quick_scores_are_those_of_scikit_learn(rows):
     predicted = np.where(values >= 0, 1, -1)
     for w in (weight, None):
         if len(set(y)) == 2:
-            assert _roc_auc(y, values, w) == pytest.approx(roc_auc_score(y, values, sample_weight=w))
+            assert roc_auc(y == 1, values, w) == pytest.approx(roc_auc_score(y, values, sample_weight=w))
             expected = balanced_accuracy_score(y, predicted, sample_weight=w)
-            assert _balanced_accuracy(y, values, w) == pytest.approx(expected)
+            assert balanced_accuracy(y, predicted, w) == pytest.approx(expected)
         else:
-            assert np.isnan(_roc_auc(y, values, w))
-            assert np.isnan(_balanced_accuracy(y, values, w))
+            assert np.isnan(roc_auc(y == 1, values, w))
 
 
 @pytest.mark.parametrize("standardize", [False, True])

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, LeaveOneOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV, load, save
-from coterie.validation.held_out import _accuracy, _r_squared
+from coterie.validation.metrics import accuracy, r_squared
 from tests.conftest import grouped_matrix
 
 
@@ -88,8 +88,8 @@ def test_folds_of_one_sample_have_no_r_squared(numbers):
 def test_default_scores_are_scikit_learns(rng, weighted):
     y, predicted = rng.standard_normal((2, 20))
     weight = rng.random(20) if weighted else None
-    assert _r_squared(y, predicted, weight) == pytest.approx(r2_score(y, predicted, sample_weight=weight))
+    assert r_squared(y, predicted, weight) == pytest.approx(r2_score(y, predicted, sample_weight=weight))
     constant = np.full(20, 2.0)
     for guess in (constant, predicted):
-        assert _r_squared(constant, guess, weight) == r2_score(constant, guess, sample_weight=weight)
-    assert _accuracy(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0])) == 0.5
+        assert r_squared(constant, guess, weight) == r2_score(constant, guess, sample_weight=weight)
+    assert accuracy(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0])) == 0.5

@@ -12,7 +12,7 @@ from coterie.effects import spread_sample
 from coterie.report import Discovery, describe
 from coterie.report.assembly import data_digest
 from coterie.report.details import genome_of
-from coterie.report.judgement import score_curve
+from coterie.report.held_out import score_curve
 from tests.conftest import grouped_matrix
 
 

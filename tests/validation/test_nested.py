@@ -55,7 +55,8 @@ def test_regressor(planted):
 def test_constant_prediction_is_the_largest_class(planted):
     rng = np.random.default_rng(0)
     for y in (rng.random(160) < 0.2, rng.choice(3, 160, p=[0.2, 0.7, 0.1])):
-        model = GroupDiscoveryClassifierCV(3, Cs=[0.1], nested=True, random_state=0, cv=3).fit(planted.X, y)
+        options = {"Cs": [0.1], "nested": True, "random_state": 0, "cv": 3, "scoring": "accuracy"}
+        model = GroupDiscoveryClassifierCV(3, **options).fit(planted.X, y)
         assert model.constant_scores_.mean() == pytest.approx(max(np.bincount(y)) / 160, abs=0.01)
         assert model.nested_scores_.mean() < model.constant_scores_.mean() + 0.05  # The features are uninformative.
 

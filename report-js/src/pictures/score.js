@@ -15,7 +15,7 @@ export function scorePicture(data) {
   if (curve.training) parts.push("Grey: training score, which is optimistic.");
   if (score)
     parts.push(
-      "Diamond: held-out score of the whole procedure, including this choice; " +
+      "Diamond: held-out score of the whole procedure, including this choice, with its interval; " +
         "that is the figure to quote.",
     );
   return figure({
@@ -35,7 +35,7 @@ export function scorePicture(data) {
       ...high,
       ...(curve.training?.score ?? []),
       curve.constant,
-      score?.mean,
+      score?.value,
     ].filter((v) => v !== null && v !== undefined);
     const floor = Math.max(min(values), Math.min(min(low), curve.constant ?? Infinity) - 0.02);
     const [smallest, largest] = extent([...curve.sizes, curve.chosen]);
@@ -121,22 +121,18 @@ export function scorePicture(data) {
       ),
     );
     if (score && score.score === name) {
-      const [cx, cy] = [at + (right ? 14 : -14), y(score.mean)];
-      if (score.error !== null)
-        svg.append(
-          s("line", {
-            class: "whisker",
-            x1: cx,
-            x2: cx,
-            y1: y(score.mean - score.error),
-            y2: y(score.mean + score.error),
-          }),
-        );
+      const [cx, cy] = [at + (right ? 14 : -14), y(score.value)];
+      const [from, to] = score.interval ?? [null, null];
+      if (from !== null && to !== null) {
+        const [first, last] = [from, to].map((v) => Math.min(box.bottom, Math.max(box.top, y(v))));
+        svg.append(s("line", { class: "whisker", x1: cx, x2: cx, y1: first, y2: last }));
+      }
+      const range = from === null || to === null ? "" : ` (${num(from)} to ${num(to)})`;
       svg.append(
         s(
           "path",
           { class: "diamond", d: `M${cx},${cy - 6}l6,6l-6,6l-6,-6z` },
-          s("title", {}, `whole procedure, held out: ${num(score.mean)} ± ${num(score.error, 2)}`),
+          s("title", {}, `whole procedure, held out: ${num(score.value)}${range}`),
         ),
       );
     }

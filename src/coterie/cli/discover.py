@@ -351,11 +351,12 @@ def show_groups(result: Discovery, console: Console) -> None:
 
 def _figures(result: Discovery) -> Table:
     """Return the most important figures as a table of two columns. All figures are in result.json and in the report."""
+    from coterie.report.judgement import interval_text
+
     facts: dict[str, str] = {}
     held_out, model = result.held_out, result.model
     if held_out is not None:
-        error = "" if math.isnan(held_out.error) else f" ± {held_out.error:.2g}"
-        facts[f"held-out {held_out.score}"] = f"{held_out.mean:.3g}{error}"
+        facts[f"held-out {held_out.score}"] = f"{held_out.value:.3g}{interval_text(held_out.interval, held_out.level)}"
         facts[f"baseline ({held_out.baseline})"] = f"{held_out.constant:.3g}"
     elif result.training_score is not None:
         name = next((name for name in result.summary if name.endswith("on the training data")), "training score")

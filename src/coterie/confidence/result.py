@@ -185,6 +185,8 @@ class GroupConfidence:
             "n_pairs": self.n_pairs,
             "n_permutations": self.n_permutations,
             "seed": self.seed,
+            "n_features": self.n_features,
+            "sizes": [len(own) for own in self.shares],
             **{name: plain(getattr(self, name)) for name in _COLUMNS},
             "permuted": [plain(np.sort(values)[::-1]) for values in self.permuted],
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,8 +31,8 @@ from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
 from coterie.solver.loss import LossLike
 from coterie.solver.losses import LossRule
-from coterie.validation.calibration import calibration_slope, probabilities
-from coterie.validation.path_search import Fold
+from coterie.validation.calibration import Calibration, calibrate, scale_of
+from coterie.validation.path_search import Fold, SizedOutputs
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -149,7 +149,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     _target = "classes"
     _calibrates: ClassVar[bool] = False
     classes_: np.ndarray
-    calibration_slope_: float
+    calibration_slope_: float | np.ndarray
+    calibration_offset_: np.ndarray
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
         "C": PENALTY | OneOf("auto"),
@@ -225,10 +226,12 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Return the probability of each class; only for models calibrated on held-out samples.
 
-        :class:`GroupDiscoveryClassifierCV` calibrates decision values by temperature scaling. The factor that turns them into
-        logits is fitted to the held-out samples of the folds, whose decision values come from the model fitted without
-        them. The most probable class is therefore the class that :meth:`predict` returns. Class weights enter the
-        calibration, as in :class:`sklearn.linear_model.LogisticRegression`. For a model without held-out samples, use
+        :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling. The slope and the offsets that turn
+        them into logits are fitted to the held-out samples of the folds, whose decision values come from the model fitted
+        without them. The mean probability of a class is therefore close to its share of the samples. :meth:`predict` uses
+        the decision values. Near the boundary between classes, where the offsets would make another class more probable
+        than the predicted one, both have nearly equal probabilities. Class weights enter the calibration, as in
+        :class:`sklearn.linear_model.LogisticRegression`. For a model without held-out samples, use
         ``CalibratedClassifierCV(model, ensemble=False)``.
 
         Parameters
@@ -242,7 +245,10 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities in the order of ``classes_``.
         """
-        return probabilities(self._outputs(X, covariates, offset), self.calibration_slope_)
+        outputs = self._outputs(X, covariates, offset)
+        # Files of earlier versions have no offset of the calibration.
+        shift = vars(self).get("calibration_offset_", np.zeros(outputs.shape[1]))
+        return Calibration(self.calibration_slope_, shift).probabilities(outputs, self._loss.predict(outputs))
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
@@ -326,7 +332,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         Folds of the cross-validation. An integer is a number of shuffled, stratified folds.
 
     scoring : str, callable or None, default=None
-        Score, as in scikit-learn; None for the accuracy. Sample weights are passed to it. A callable
+        Score, as in scikit-learn. None for the accuracy, unless a class is rare (less than 20 % of the samples and less than
+        60 % of an equal share): then the ROC AUC (two classes) or the balanced accuracy (several). Sample weights are
+        passed to it. A callable
         ``scorer(estimator, X, y)`` gets as X the decision values of the held-out samples, of shape
         (n_samples, n_outputs), and as estimator an object that predicts from them.
 
@@ -338,8 +346,11 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     ----------
     %(chosen)s
 
-    calibration_slope_ : float
-        Factor that turns decision values into logits; see :meth:`predict_proba`.
+    calibration_slope_, calibration_offset_ : float or ndarray of shape (n_outputs,), ndarray of shape (n_outputs,)
+        Slopes (a number for two classes) and offsets that turn decision values into logits; see :meth:`predict_proba`.
+
+    held_out_confusion_ : ndarray of shape (n_classes, n_classes)
+        Number of held-out samples (their weight) by class (rows) and predicted class (columns); only with ``nested``.
 
     groups_, support_features_, support_coef_, coef_, intercept_, classes_, history_, ...
         As in :class:`GroupDiscoveryClassifier`, for the model fitted to all samples.
@@ -416,11 +427,18 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
                 "of folds (stratified folds)."
             )
 
-    def _calibration(self, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> dict[str, Any]:
-        """Calibrate the chosen settings by their outputs for the held-out samples of all folds."""
+    def _calibration_weight(self, data: Input) -> np.ndarray:
         assert data.classes is not None
-        held_out = np.concatenate([fold.parts[0] for fold in folds])
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
-        weight = class_weights(self.class_weight, data.classes, data.targets, weight)
-        slope = calibration_slope(np.concatenate(outputs), data.targets[held_out], weight[held_out])
-        return {"calibration_slope_": slope}
+        return class_weights(self.class_weight, data.classes, data.targets, weight)
+
+    def _calibration(
+        self, data: Input, folds: Sequence[Fold], models: Sequence[SizedOutputs], fitted: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Calibrate the chosen settings by their outputs for the held-out samples of all folds."""
+        held_out = np.concatenate([fold.parts[0] for fold in folds])
+        weight = self._calibration_weight(data)[held_out]
+        values = np.concatenate([model.outputs / scale_of(model.margin) for model in models])
+        found = calibrate(values, data.targets[held_out], weight)
+        found = found.in_units_of(scale_of(fitted["margin_"]))
+        return {"calibration_slope_": found.slope, "calibration_offset_": found.offset}

@@ -328,6 +328,24 @@ nested_scores_ : ndarray of shape (n_folds,)
 constant_scores_ : ndarray of shape (n_folds,)
     Score on each fold of a prediction that does not use the features (for one class, that all samples are normal); only with
     ``nested``.
+
+scoring_ : str
+    Name of the score that settings are chosen by.
+
+held_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    Predicted numbers or decision values of each sample, by the model that is chosen and fitted without its fold. NaN for a
+    sample that no fold holds out, the mean for a sample of several folds; only with ``nested``.
+
+held_out_scores_ : dict of str to float
+    Scores of these predictions, all samples together: for classes ``accuracy`` and ``balanced_accuracy``, with two classes
+    also ``roc_auc`` and ``brier_score`` (of probabilities calibrated without the fold), for numbers ``r2`` and
+    ``mean_absolute_error``. A ``scoring`` of another kind is a mean over the folds; only with ``nested``.
+
+held_out_intervals_ : dict of str to tuple of float
+    Intervals (95 %) of these scores on new samples, or on new sample groups if there are ``groups``; only with ``nested``.
+
+baseline_scores_ : dict of str to float
+    The same scores of a prediction that does not use the features; only with ``nested``.
 """,
     "X": """
 X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)

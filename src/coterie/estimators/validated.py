@@ -35,9 +35,10 @@ from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
 from coterie.search.penalty import typical_variance
 from coterie.search.search import SearchSettings
+from coterie.validation.assessment import assess
 from coterie.validation.held_out import HeldOutScores
-from coterie.validation.nested import constant_scores, nested_scores, pairs_of
-from coterie.validation.path_search import Fold, PathSearch, PathSettings
+from coterie.validation.nested import baseline_outputs, nested_choices, pairs_of
+from coterie.validation.path_search import Fold, PathSearch, PathSettings, SizedOutputs
 from coterie.validation.score_table import Candidate, choose, score_table
 
 # Range of the values of C for an integer ``Cs``, in units of the reciprocal of a typical variance.
@@ -56,6 +57,7 @@ class ValidatedDiscovery(GroupDiscovery):
     nested: bool
     scoring: ScoringLike
     embedded_cv: FoldsLike
+    scoring_: str
     C_: float
     threshold_: float
     standardize_: bool
@@ -103,10 +105,10 @@ class ValidatedDiscovery(GroupDiscovery):
         nested = {}
         if self.nested:
             pairs = {candidate: own[len(folds) :] for candidate, own in paths.items()}
-            scores = nested_scores(outer, pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
-            constant = constant_scores(score, data, folds, _chosen(shared, chosen))
-            nested = {"nested_scores_": scores, "constant_scores_": constant}
-        return self._discovered(
+            choices = nested_choices(pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
+            found = [_at_size(outputs[candidate][k], own) for k, (candidate, own) in enumerate(choices)]
+            nested = self._assessment(data, folds, score, found, baseline_outputs(data, folds, _chosen(shared, chosen)))
+        fitted = self._discovered(
             data,
             _chosen(shared, chosen),
             size,
@@ -115,14 +117,54 @@ class ValidatedDiscovery(GroupDiscovery):
             stoppable=not stop_requested(),
             **{f"{name}_": value for name, value in chosen._asdict().items()},
             n_features_=size,
+            scoring_=score.name,
             best_score_=float(results["mean_test_score"][row]),
             cv_results_=results,
             **nested,
-            **self._calibration(data, folds, [_at_size(own, size) for own in outputs[chosen]]),
         )
+        return fitted | self._calibration(data, folds, [_at_size(own, size) for own in outputs[chosen]], fitted)
 
-    def _calibration(self, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> dict[str, Any]:
-        """Return the calibration for the held-out outputs of the chosen settings in each fold; empty without classes."""
+    def _assessment(
+        self,
+        data: Input,
+        folds: Sequence[Fold],
+        score: HeldOutScores,
+        models: Sequence[SizedOutputs],
+        baseline: Sequence[np.ndarray],
+    ) -> dict[str, Any]:
+        """Return the attributes about held-out predictions, given the outputs of each fold and those without features."""
+        nested, constant = (
+            np.array([score(own, fold.parts[0]) for fold, own in zip(folds, found, strict=True)])
+            for found in ([model.outputs for model in models], baseline)
+        )
+        return {
+            "nested_scores_": nested,
+            "constant_scores_": constant,
+            **assess(
+                data,
+                folds,
+                models,
+                baseline,
+                loss=self._loss,
+                name=score.name,
+                fold_scores=nested,
+                fold_baseline=constant,
+                calibration_weight=self._calibration_weight(data),
+                normality=is_outlier_detector(self),
+            ),
+        }
+
+    def _calibration_weight(self, data: Input) -> np.ndarray | None:
+        """Return the sample weights of the calibration; None without probabilities."""
+        return None
+
+    def _calibration(
+        self, data: Input, folds: Sequence[Fold], models: Sequence[SizedOutputs], fitted: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the attributes of the calibration; empty without classes.
+
+        ``models`` are the held-out outputs of the chosen settings in each fold, ``fitted`` the attributes of the model.
+        """
         return {}
 
     def _held_out_scores(self, data: Input) -> HeldOutScores:
@@ -213,7 +255,7 @@ def _chosen(settings: SearchSettings, candidate: Candidate) -> SearchSettings:
     return replace(settings, **candidate._asdict())
 
 
-def _at_size(outputs: Mapping[int, np.ndarray], size: int) -> np.ndarray:
+def _at_size(outputs: Mapping[int, SizedOutputs], size: int) -> SizedOutputs:
     """Return the outputs of the largest model of a path with at most ``size`` support features."""
     return outputs[max((own for own in outputs if own <= size), default=min(outputs))]
 

@@ -184,7 +184,13 @@ def _are_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:
 
 
 def _is_slope(value: Any, attributes: Mapping[str, Any]) -> bool:
-    return isinstance(value, float) and 0.0 <= value < np.inf
+    if isinstance(value, float):
+        return 0.0 <= value < np.inf
+    return _are_calibration_offsets(value, attributes) and bool((value >= 0.0).all())
+
+
+def _are_calibration_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return _is_vector(value, "f") and len(value) == _n_outputs(attributes) and bool(np.isfinite(value).all())
 
 
 def _are_covariate_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
@@ -228,6 +234,7 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "offset_coef_": _are_offset_weights,
     "offset_": _is_number,
     "calibration_slope_": _is_slope,
+    "calibration_offset_": _are_calibration_offsets,
     "classes_": _are_classes,
     "groups_": _are_groups,
     "confidence_": _is_confidence,

@@ -32,9 +32,9 @@ from coterie.plots.canvas import (
     plain,
     style,
 )
-from coterie.report.judgement import score_curve as validation_curve
+from coterie.report.held_out import HeldOut
+from coterie.report.held_out import score_curve as validation_curve
 from coterie.selection import Selector, feature_positions
-from coterie.validation.score_table import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,17 +81,28 @@ def score_curve(model: GroupDiscovery, *, ax: Axes | None = None, title: str | N
     ax.plot(sizes, mean, "o-", color=BLUE, markersize=3.5, linewidth=1.6, gid="curve", label="held-out score")
     ax.axvline(chosen, color=BLACK, linestyle=":", linewidth=1, label=f"chosen: {chosen}")
     if hasattr(model, "nested_scores_"):
-        scores, constant = model.nested_scores_, float(model.constant_scores_.mean())
-        spread = float(standard_error(scores))
-        ax.errorbar([chosen], [scores.mean()], [spread], fmt="D", color=BLACK, markersize=5, label="nested score")
+        value, (low, high), constant = _nested_score(model)
+        spread = [[max(value - low, 0.0)], [max(high - value, 0.0)]]
+        ax.errorbar([chosen], [value], spread, fmt="D", color=BLACK, markersize=5, label="nested score, 95% interval")
         ax.axhline(constant, color=GREY, linestyle="--", linewidth=1, label="constant prediction")
     if sizes.max() > 20 * max(1, sizes.min()):
         ax.set_xscale("log")
     ax.set_xlabel("number of support features")
-    ax.set_ylabel(plain(getattr(model, "scoring", None) or "held-out score"))
+    ax.set_ylabel(plain(curve["score"]))
     ax.grid(alpha=0.25)
     ax.legend(frameon=False, fontsize=8)
     return finished(ax, title)
+
+
+def _nested_score(model: GroupDiscovery) -> tuple[float, tuple[float, float], float]:
+    """Return the held-out score of the whole procedure, its interval and the score of the baseline."""
+    if hasattr(model, "held_out_scores_"):
+        figures = (model.held_out_scores_, model.held_out_intervals_, model.baseline_scores_)
+        value, interval, constant = (own[model.scoring_] for own in figures)
+    else:  # a file of an earlier version
+        held_out = HeldOut("", model.nested_scores_.tolist(), float(np.nanmean(model.constant_scores_)), float("nan"))
+        value, interval, constant = held_out.value, held_out.interval or (np.nan, np.nan), held_out.constant
+    return value, (value, value) if np.isnan(interval[0]) else interval, constant
 
 
 @documented

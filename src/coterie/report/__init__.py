@@ -11,7 +11,8 @@ from coterie.report.annotated import annotate
 from coterie.report.assembly import report
 from coterie.report.details import GroupDetails, describe
 from coterie.report.folder import read_result, write_result
-from coterie.report.judgement import HeldOut, judgement
+from coterie.report.held_out import HeldOut
+from coterie.report.judgement import Verdict, judge, judgement
 from coterie.report.result import Discovery, Report
 from coterie.report.table import write_classes, write_clumps
 
@@ -20,8 +21,10 @@ __all__ = [
     "GroupDetails",
     "HeldOut",
     "Report",
+    "Verdict",
     "annotate",
     "describe",
+    "judge",
     "judgement",
     "read_result",
     "report",

@@ -17,7 +17,7 @@ from coterie.estimators.base import GroupDiscovery
 from coterie.groups import FeatureGroups
 from coterie.groups.columns import Record
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
-from coterie.report.judgement import task_of
+from coterie.report.held_out import task_of
 from coterie.report.result import Discovery
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.report.details import describe
-from coterie.report.judgement import held_out_of, task_of
+from coterie.report.held_out import held_out_of, task_of
 from coterie.report.result import Discovery, Report
 from coterie.report.side_pages import comparison_page, profile_page
 
@@ -118,7 +118,7 @@ def assemble(
         task,
         training_score=score,
         feature_info=data.feature_info,
-        held_out=held_out_of(model, data.X, data.y, score, baseline_of(model)),
+        held_out=held_out_of(model, data, score, baseline_of(model)),
         target=target_of(data.y, task, data.label),
         details=details,
         **known,

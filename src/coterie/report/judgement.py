@@ -1,18 +1,15 @@
-"""Held-out scores of a discovery, and the judgement: sentences about what validation and half-samples show."""
+"""The judgement: what held-out scores and half-samples show, decided by one function.
+
+Sentence, warning, caution box, figures of the report and ``result.json`` all use :func:`judge`, so that they agree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 
-from coterie.estimators.base import GroupDiscovery
-from coterie.estimators.validated import ValidatedDiscovery
 from coterie.groups.columns import Content, Record
-from coterie.inputs.types import FeaturesLike, TargetsLike
-from coterie.validation.score_table import standard_error
 
 # A group counts as found again if its estimated share of false groups is at most _FEW_FALSE and its confidence exceeds _HALF.
 # It also counts if its confidence is at least _ALWAYS and no group reaches that confidence with permuted labels; a single
@@ -22,218 +19,267 @@ _FEW_FALSE, _HALF = 0.2, 0.5
 _ALWAYS = 0.9
 # Groups with a larger share of false groups are described as "about as frequent with permuted labels".
 _CHANCE = 0.5
-# Number of standard errors by which a score must exceed that of a constant prediction. With few folds, one is not enough.
-_ERRORS = 2.0
-# Settings of a validated estimator that are held fixed in its score curve.
-_SETTINGS = ("C", "threshold", "standardize", "predict_with")
+# Share of the varying features in groups above which permuted labels select the same groups.
+_MOST_FEATURES = 0.5
+
+PREDICTS, MAY_PREDICT, DOES_NOT_PREDICT = "predicts", "may predict", "does not predict"
+FOUND, NOT_FOUND, UNDECIDED = "found again", "not found again", "undecided"
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Held-out scores of the whole procedure, including the choice of its settings.
+class ScoreVerdict:
+    """Whether the groups predict held-out samples better than the baseline.
 
     Attributes
     ----------
+    prediction : str
+        ``"predicts"`` if the interval of the score lies above the baseline, ``"may predict"`` if the score does but the
+        interval includes the baseline, else ``"does not predict"``.
     score : str
-        Name of the score: ``"accuracy"``, ``"R²"``, or the name of a scorer.
-    folds : sequence of float
-        Score of each fold.
+        Name of the score.
+    value : float
+        The score.
+    interval : tuple of float or None
+        Its interval.
+    level : float
+        Stated coverage of the interval.
     constant : float
-        Mean score of the baseline prediction, which does not use the features.
-    training : float
-        Score of the model on its training data.
+        Score of the baseline.
     baseline : str
-        Baseline prediction: ``"constant"``, ``"covariates alone"`` or ``"offset alone"``.
+        ``"constant"`` or ``"covariates alone"``.
+    training : float or None
+        Score on the training data, if known.
+    reason : str
+        Why this score is used, if it is not the usual one.
+    """
+
+    prediction: str
+    score: str
+    value: float
+    interval: tuple[float, float] | None
+    level: float
+    constant: float
+    baseline: str
+    training: float | None
+    reason: str
+
+    @property
+    def figure(self) -> str:
+        """The score with its interval, as text."""
+        return f"{self.value:.3g}{interval_text(self.interval, self.level)}"
+
+    @property
+    def sentence(self) -> str:
+        """A sentence about the prediction."""
+        trained = "" if self.training is None else f" (training {self.training:.3g})"
+        figures = f"{self.score} {self.figure}, {self.baseline} {self.constant:.3g}{trained}."
+        if self.prediction == PREDICTS:
+            words = f"Held-out {figures}"
+        elif self.prediction == MAY_PREDICT:
+            words = f"The groups may predict better than {self._alone}, but the interval includes it: held-out {figures}"
+        else:
+            words = f"On held-out samples the groups predict no better than {self._alone}: {figures}"
+        return f"{words} {self.reason}".rstrip()
+
+    @property
+    def warning(self) -> str:
+        """The warning that the score may be or is no better than the baseline; empty if it is better."""
+        if self.prediction == PREDICTS:
+            return ""
+        compared = "may be no better" if self.prediction == MAY_PREDICT else "is not better"
+        reference = "a constant prediction" if self.baseline == "constant" else f"the {self.baseline}"
+        return f"Held-out {self.score} {self.figure} {compared} than {reference} ({self.constant:.3g})."
+
+    @property
+    def caution(self) -> str:
+        """The caution for the report; empty if the groups predict."""
+        if self.prediction == PREDICTS:
+            return ""
+        if self.prediction == DOES_NOT_PREDICT:
+            return f"On held-out samples the groups predict no better than {self._alone}. Do not interpret them."
+        return (
+            f"The groups may predict no better than {self._alone}: the interval of the held-out {self.score} includes "
+            f"{self.constant:.3g}. Confirm them in other samples."
+        )
+
+    @property
+    def _alone(self) -> str:
+        return "a constant" if self.baseline == "constant" else f"the {self.baseline}"
+
+
+@dataclass(frozen=True)
+class GroupsVerdict:
+    """How many groups are found again in half-samples of the data.
+
+    Attributes
+    ----------
+    reliability : str
+        ``"found again"`` if at least one group is, ``"not found again"``, or ``"undecided"`` if permuted labels cannot tell
+        groups apart because the groups contain most of the features.
+    n_found, n_groups : int
+        Number of groups that are found again, and of all groups with a confidence.
+    confidence : float or None
+        Smallest confidence of the groups that are found again.
+    false_share : float or None
+        Limit of the estimated share of false groups among them (the false discovery rate); None if it is unknown.
+    chance : bool
+        Whether the other groups are found about as often with permuted labels.
+    n_features : int or None
+        Number of features that vary.
+    """
+
+    reliability: str
+    n_found: int
+    n_groups: int
+    confidence: float | None
+    false_share: float | None
+    chance: bool
+    n_features: int | None
+
+    @property
+    def sentence(self) -> str:
+        """A sentence or two about the groups."""
+        few = (
+            f"{self.n_features:,} features are too few for permuted labels to tell groups apart, because most of them are "
+            "in the groups."
+        )
+        if self.reliability == NOT_FOUND:
+            if self.n_groups == 1:
+                return "The group is not reliably found again in other samples."
+            advice = "They are found about as often with permuted labels." if self.chance else "Inspect them one by one."
+            return f"None of the {self.n_groups:,} groups is reliably found again in other samples. {advice}"
+        if self.reliability == UNDECIDED:
+            return few
+        assert self.confidence is not None
+        which = "The group" if self.n_groups == 1 else f"{self.n_found:,} of {self.n_groups:,} groups"
+        how_often = f"{self.confidence:.0%}" if self.confidence >= 1.0 else f"at least {self.confidence:.0%}"
+        found = f"{which} {'is' if self.n_found == 1 else 'are'} found again in {how_often} of the half-samples"
+        level = "" if self.false_share is None else f" (false discovery rate at most {self.false_share:.0%})"
+        if self.n_found == self.n_groups:
+            return f"{found}{level}."
+        rest = "are found about as often with permuted labels" if self.chance else "are less certain"
+        return f"{found}{level}. The others {rest}."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judgement of a discovery.
+
+    Attributes
+    ----------
+    score : ScoreVerdict or None
+        Whether the groups predict; None without held-out scores.
+    groups : GroupsVerdict or None
+        Whether the groups are found again; None without confidences.
+    """
+
+    score: ScoreVerdict | None
+    groups: GroupsVerdict | None
+
+    @property
+    def sentence(self) -> str:
+        """One to three sentences; empty if nothing was assessed."""
+        return " ".join(part.sentence for part in (self.score, self.groups) if part is not None)
+
+    @property
+    def warning(self) -> str:
+        """The warning about the held-out score; empty if there is none."""
+        return "" if self.score is None else self.score.warning
+
+    def to_dict(self) -> Record:
+        """Return the entry ``verdict`` of ``result.json``."""
+        return {
+            name: None if part is None else {**asdict(part), "sentence": part.sentence}
+            for name, part in (("score", self.score), ("groups", self.groups))
+        }
+
+
+def judge(held_out: Content | None, confidence: Content | None) -> Verdict:
+    """Judge the held-out scores and the confidences of a ``result.json``.
 
     Examples
     --------
-    >>> from coterie.report import HeldOut
-    >>> held_out = HeldOut("accuracy", [0.9, 0.8, 0.85], constant=0.5, training=0.97)
-    >>> round(held_out.mean, 3), round(held_out.error, 3), held_out.predicts
-    (0.85, 0.029, True)
+    >>> from coterie.report import HeldOut, judge
+    >>> verdict = judge(HeldOut("accuracy", [0.62, 0.54, 0.6], 0.5, 0.99).to_dict(), None)
+    >>> verdict.score.prediction
+    'may predict'
+    >>> verdict.warning
+    'Held-out accuracy 0.587 (95% interval 0.462 to 0.711) may be no better than a constant prediction (0.5).'
     """
-
-    score: str
-    folds: Sequence[float]
-    constant: float
-    training: float
-    baseline: str = "constant"
-
-    @property
-    def mean(self) -> float:
-        """Mean over the folds."""
-        return float(np.mean(self.folds))
-
-    @property
-    def error(self) -> float:
-        """Standard error of the mean."""
-        return float(standard_error(np.asarray(self.folds))) if len(self.folds) > 1 else float("nan")
-
-    @property
-    def predicts(self) -> bool:
-        """Whether the mean exceeds the baseline by more than two standard errors."""
-        return predicts(self.mean, self.error, self.constant)
-
-    def to_dict(self) -> Record:
-        """Return the entry ``held_out`` of ``result.json``."""
-        return {
-            "score": self.score,
-            "mean": self.mean,
-            "error": self.error,
-            "constant": self.constant,
-            "training": self.training,
-            "baseline": self.baseline,
-            "folds": [float(value) for value in self.folds],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Content) -> HeldOut:
-        """Create held-out scores from the value of :meth:`to_dict`."""
-        constant, training, *folds = (
-            float("nan") if value is None else value for value in (content["constant"], content["training"], *content["folds"])
-        )
-        return cls(content["score"], folds, constant, training, content["baseline"])
-
-
-def predicts(mean: float, error: float | None, constant: float) -> bool:
-    """Return True if a mean score exceeds the baseline by more than two standard errors, if these are known."""
-    return mean - (0.0 if error is None or np.isnan(error) else _ERRORS * error) > constant
+    return Verdict(_judged_score(held_out), _judged_groups(confidence))
 
 
 def judgement(held_out: Content | None, confidence: Content | None) -> str:
-    """Return one or two sentences about the held-out scores and confidences of a ``result.json``.
+    """Return the sentences of :func:`judge`.
 
     Examples
     --------
     >>> from coterie.report import HeldOut, judgement
-    >>> judgement(HeldOut("accuracy", [0.52, 0.48], 0.5, 0.99).to_dict(), None)
-    'On held-out samples the groups predict no better than a constant: accuracy 0.5 ± 0.02, constant 0.5 (training 0.99).'
+    >>> judgement(HeldOut("accuracy", [0.53, 0.52, 0.54], 0.5, 0.99).to_dict(), None)
+    'Held-out accuracy 0.53 (95% interval 0.5 to 0.56), constant 0.5 (training 0.99).'
     """
-    return " ".join(filter(None, [_of_scores(held_out), of_groups(confidence)]))
+    return judge(held_out, confidence).sentence
 
 
-def _of_scores(held_out: Content | None) -> str:
-    if held_out is None:
-        return ""
-    baseline = held_out["baseline"]
-    training = held_out["training"]  # unknown for a scorer that requires other data
-    trained = "" if training is None or np.isnan(training) else f" (training {training:.3g})"
-    figures = f"{held_out['mean']:.3g}{_plus_minus(held_out['error'])}, {baseline} {held_out['constant']:.3g}{trained}"
-    if predicts(held_out["mean"], held_out["error"], held_out["constant"]):
-        return f"Held-out {held_out['score']} {figures}."
-    return f"On held-out samples the groups {shortcoming(held_out)}: {held_out['score']} {figures}."
-
-
-def shortcoming(held_out: Content) -> str:
-    """Return the predicate of a sentence about groups that do not predict better than the baseline."""
-    baseline = held_out["baseline"]
-    alone = "a constant" if baseline == "constant" else f"the {baseline}"
-    better = held_out["mean"] > held_out["constant"]
-    return f"do not predict clearly better than {alone}" if better else f"predict no better than {alone}"
-
-
-def score_warning(held_out: Content) -> str:
-    """Return the warning that the held-out score is not clearly better than the baseline; "" if it is.
+def interval_text(interval: tuple[float, float] | None, level: float) -> str:
+    """Return an interval in brackets, with a space before; empty without interval.
 
     Examples
     --------
-    >>> from coterie.report.judgement import HeldOut, score_warning
-    >>> score_warning(HeldOut("accuracy", [0.52, 0.48], 0.5, 0.99).to_dict())
-    'Held-out accuracy 0.5 ± 0.02 is not better than a constant prediction (0.5).'
+    >>> from coterie.report.judgement import interval_text
+    >>> interval_text((0.9481, 0.9789), 0.95)
+    ' (95% interval 0.948 to 0.979)'
     """
-    mean, error, constant = held_out["mean"], held_out["error"], held_out["constant"]
-    if predicts(mean, error, constant):
-        return ""
-    clearly = "clearly " if mean > constant else ""
-    reference = "a constant prediction" if held_out["baseline"] == "constant" else f"the {held_out['baseline']}"
-    score = f"{held_out['score']} {mean:.3g}{_plus_minus(error)}"
-    return f"Held-out {score} is not {clearly}better than {reference} ({constant:.3g})."
+    return "" if interval is None else f" ({level:.0%} interval {interval[0]:.3g} to {interval[1]:.3g})"
 
 
-def _plus_minus(error: float | None) -> str:
-    return "" if error is None or np.isnan(error) else f" ± {error:.2g}"
+def _judged_score(held_out: Content | None) -> ScoreVerdict | None:
+    if held_out is None:
+        return None
+    value, constant, training = (held_out[name] for name in ("value", "constant", "training"))
+    bounds = held_out["interval"]
+    interval = None if bounds is None or bounds[0] is None or bounds[1] is None else (float(bounds[0]), float(bounds[1]))
+    value, constant = (np.nan if number is None else float(number) for number in (value, constant))
+    lowest = value if interval is None else interval[0]
+    prediction = PREDICTS if lowest > constant else MAY_PREDICT if value > constant else DOES_NOT_PREDICT
+    known = training is not None and not np.isnan(training)  # unknown for a scorer that requires other data
+    return ScoreVerdict(
+        prediction,
+        held_out["score"],
+        value,
+        interval,
+        held_out["level"],
+        constant,
+        held_out["baseline"],
+        float(training) if known else None,
+        held_out["reason"],
+    )
 
 
-def of_groups(confidence: Content | None) -> str:
-    """Return a sentence about the number of groups that are found again, and about the others."""
+def _judged_groups(confidence: Content | None) -> GroupsVerdict | None:
     if confidence is None:
-        return ""
+        return None
     values, share, expected = (
         np.array([np.nan if value is None else value for value in confidence[name]], dtype=float)
         for name in ("confidence", "false_share", "expected_false")
     )
     judged = ~np.isnan(values)
-    shuffled = confidence["n_permutations"] > 0
-    always = values >= _ALWAYS - 1e-9
-    sure = judged & (((share <= _FEW_FALSE) & (values > _HALF)) | (always & (expected == 0.0)) if shuffled else always)
-    others = judged & ~sure
-    n_sure, n_groups = int(sure.sum()), int(judged.sum())
+    n_groups = int(judged.sum())
     if not n_groups:
-        return ""
-    by_chance = bool(shuffled and others.any() and np.nanmedian(share[others]) > _CHANCE)
-    rest = "are found about as often with permuted labels" if by_chance else "are less certain"
-    if not n_sure:
-        if n_groups == 1:
-            return "The group is not reliably found again in other samples."
-        advice = "They are found about as often with permuted labels." if by_chance else "Inspect them one by one."
-        return f"None of the {n_groups:,} groups is reliably found again in other samples. {advice}"
-    level = float(values[sure].min())
-    which = "The group" if n_groups == 1 else f"{n_sure:,} of {n_groups:,} groups"
-    how_often = f"{level:.0%}" if level >= 1.0 else f"at least {level:.0%}"
-    found = f"{which} {'is' if n_sure == 1 else 'are'} found again in {how_often} of the half-samples"
-    return f"{found}." if not others.any() else f"{found}. The others {rest}."
-
-
-def task_of(model: GroupDiscovery) -> str:
-    """Return the task of a fitted model."""
-    return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
-
-
-def held_out_of(
-    model: GroupDiscovery, X: FeaturesLike, y: TargetsLike, training: float | None, baseline: str = "constant"
-) -> HeldOut | None:
-    """Return the held-out scores of the whole procedure and its baseline, or None without ``nested=True``."""
-    if not isinstance(model, ValidatedDiscovery) or not hasattr(model, "nested_scores_"):
         return None
-    name = score_name(model)
-    if name == "balanced accuracy":
-        from sklearn.metrics import balanced_accuracy_score
-
-        training = float(balanced_accuracy_score(y, model.predict(X)))
-    elif model.scoring is not None:
-        training = None
-    known = float("nan") if training is None else training
-    return HeldOut(name, model.nested_scores_.tolist(), float(model.constant_scores_.mean()), known, baseline)
-
-
-def score_name(model: GroupDiscovery) -> str:
-    """Return the name of a model's score."""
-    scoring = getattr(model, "scoring", None)
-    task = task_of(model)
-    if task == "one-class" and scoring in (None, "balanced_accuracy"):
-        return "balanced accuracy"
-    if scoring is not None:
-        return str(scoring)
-    return "R²" if task == "regression" else "accuracy"
-
-
-def score_curve(model: GroupDiscovery) -> Record | None:
-    """Return held-out scores by number of features at the chosen settings, or None without validation."""
-    results = getattr(model, "cv_results_", None)
-    if results is None or "n_features" not in results or not hasattr(model, "n_features_"):
-        return None
-    own = np.ones(len(results["n_features"]), dtype=bool)
-    for name in _SETTINGS:
-        if name in results and hasattr(model, f"{name}_"):
-            own &= np.asarray(results[name]) == getattr(model, f"{name}_")
-    n_folds = sum(name.startswith("split") for name in results)
-    order = np.argsort(results["n_features"][own], kind="stable")
-    folds = np.array([results[name][own][order] for name in results if name.startswith("split")])
-    return {
-        "score": score_name(model),
-        "sizes": results["n_features"][own][order].tolist(),
-        "mean": results["mean_test_score"][own][order].tolist(),
-        "error": standard_error(folds).tolist() if n_folds > 1 else [None] * int(own.sum()),
-        "folds": n_folds,
-        "chosen": int(model.n_features_),
-    }
+    permuted = confidence["n_permutations"] > 0
+    always = values >= _ALWAYS - 1e-9
+    few = (share <= _FEW_FALSE) & (values > _HALF)
+    sure = judged & (few | (always & (expected == 0.0)) if permuted else always)
+    others = judged & ~sure
+    n_found, n_features = int(sure.sum()), confidence.get("n_features")
+    most = bool(permuted and n_features and sum(confidence.get("sizes", ())) > _MOST_FEATURES * n_features)
+    return GroupsVerdict(
+        FOUND if n_found else UNDECIDED if most else NOT_FOUND,
+        n_found,
+        n_groups,
+        float(values[sure].min()) if n_found else None,
+        _FEW_FALSE if n_found and permuted and bool(few[sure].all()) else None,
+        bool(permuted and not most and others.any() and np.nanmedian(share[others]) > _CHANCE),
+        n_features,
+    )

@@ -15,15 +15,15 @@ from importlib import resources
 from pathlib import PurePath
 from typing import NamedTuple
 
-import numpy as np
-
 from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
-from coterie.report.judgement import of_groups, predicts, score_warning, shortcoming
+from coterie.report.judgement import Verdict, interval_text, judge
 from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
 
 _SHOWN_CLASSES = 8
 _SHOWN_LETTERS = 60
+# Largest number of classes whose table of confusions is shown.
+_CONFUSED_CLASSES = 20
 # Number of groups and of members per group in the plain table.
 _PLAIN_GROUPS, _PLAIN_MEMBERS = 50, 12
 _ROUNDS = 200
@@ -80,18 +80,23 @@ def cautions(content: Content) -> list[str]:
             "All figures are from the training data. Neither the prediction of other samples nor the reliability of the "
             "groups was assessed."
         )
-    elif held_out is not None and not predicts(held_out["mean"], held_out["error"], held_out["constant"]):
-        found.append(f"On held-out samples the groups {shortcoming(held_out)}. Do not interpret them.")
+    verdict = _verdict(content)
+    if verdict.score is not None and verdict.score.caution:
+        found.append(verdict.score.caution)
     if confidence is not None and not confidence.get("n_permutations") and content["task"] != "one-class":
         found.append("No labels were permuted, so the confidence that groups reach by chance is unknown.")
     if content.get("interrupted"):
         found.append("A signal ended the search early. These are the groups found until then.")
-    repeated = "" if held_out is None else score_warning(held_out)  # the first caution states the same
+    repeated = verdict.warning  # the first caution states the same
     return [*found, *(warning for warning in content.get("warnings", ()) if warning != repeated)]
 
 
+def _verdict(content: Content) -> Verdict:
+    return judge(content.get("held_out"), content.get("confidence"))
+
+
 def _prediction(content: Content) -> Markup:
-    target, data, held_out = content.get("target") or {}, content["data"], content.get("held_out")
+    target, data, score = content.get("target") or {}, content["data"], _verdict(content).score
     samples, features = data.get("samples"), data.get("features")
     size = f"{number(samples)} samples × {number(features)} features" if samples and features else "the features"
     source = join([size, " of ", tag("bdi", shortened(file_name(_path(content)), _SHOWN_LETTERS))])
@@ -101,31 +106,21 @@ def _prediction(content: Content) -> Markup:
         fallback = "The class" if content["task"] == "classification" else "The target"
         name = tag("strong", tag("bdi", shortened(target.get("label") or fallback, _SHOWN_LETTERS)))
         start = join([name, _counts(target, content), " is predicted from ", source])
-    if held_out is None:
+    if score is None:
         training = _training(content)
         return join([start, f"; {training}." if training else "."])
-    mean = tag("strong", with_error(held_out["mean"], held_out["error"]))
     # With covariates, the baseline is not a constant.
-    alone = held_out.get("baseline") or "constant"
-    baseline = "constant prediction" if alone == "constant" else alone
-    compared = [(baseline, held_out["constant"]), ("training", held_out["training"])]
-    others = ", ".join(f"{name}: {_score(value)}" for name, value in compared if value is not None)
-    return join([start, f" with a held-out {held_out['score']} of ", mean, f" ({others})" if others else "", "."])
-
-
-def with_error(mean: float, error: float | None) -> str:
-    """Format a mean and its standard error with the number of decimals that the error supports.
-
-    Examples
-    --------
-    >>> from coterie.report.page import with_error
-    >>> with_error(0.9672, 0.0051), with_error(0.9, None), with_error(0.512, 0.13)
-    ('0.967 ± 0.005', '0.900', '0.51 ± 0.13')
-    """
-    if error is None or np.isnan(error):
-        return f"{mean:.3f}".replace("-", "−")
-    decimals = 2 if error >= 0.095 else 3
-    return f"{mean:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
+    baseline = "constant prediction" if score.baseline == "constant" else score.baseline
+    interval = interval_text(score.interval, score.level).strip(" ()")
+    compared = [
+        f"{name}: {_score(value)}"
+        for name, value in ((baseline, score.constant), ("training", score.training))
+        if value is not None
+    ]
+    others = ", ".join([*([interval] if interval else []), *compared]).replace("-", "−")
+    value = tag("strong", _score(score.value))
+    reason = f" {score.reason}" if score.reason else ""
+    return join([start, f" with a held-out {score.score} of ", value, f" ({others}).", reason])
 
 
 def _score(value: float) -> str:
@@ -158,7 +153,8 @@ def _findings(content: Content) -> Markup:
     """Return a sentence about the number of groups and their confidences."""
     n_groups, n_features = len(content["groups"]), sum(group["size"] for group in content["groups"])
     count = f"{number(n_groups)} group{'s' * (n_groups != 1)}"
-    said = of_groups(content.get("confidence"))
+    groups = _verdict(content).groups
+    said = "" if groups is None else groups.sentence
     head = join(["Found: ", tag("strong", count), f" with {number(n_features)} feature{'s' * (n_features != 1)} in all. "])
     return join([head, said])
 
@@ -304,6 +300,7 @@ def _folded(content: Content) -> list[Markup]:
         seeds["seed of half-samples and permutations"] = content["confidence"]["seed"]
     parts = [
         fold("Certificate and figures", _facts(content["summary"])),
+        *([fold("Held-out predictions", _held_out(content["held_out"]))] if content.get("held_out") else []),
         fold("Rounds", _rounds(content["rounds"])),
         fold("Parameters", _facts({"estimator": content["estimator"], "task": content["task"], **content["parameters"]})),
         fold("Data, versions and seed", _facts({**data, **seeds, **content["versions"]})),
@@ -311,6 +308,36 @@ def _folded(content: Content) -> list[Markup]:
     if content["command"]:
         parts.append(fold("Reproduce", tag("pre", content["command"])))
     return [part for group in parts for part in group]
+
+
+def _held_out(held_out: Content) -> Markup:
+    """Return the figures of the held-out predictions, and the table of confusions of classes."""
+    figures = held_out.get("figures") or {held_out["score"]: held_out}
+    level = held_out.get("level")
+    rows = []
+    for name, figure in figures.items():
+        bounds, constant = figure.get("interval"), figure.get("constant")
+        known = "–" if not bounds or None in bounds else f"{_score(bounds[0])} to {_score(bounds[1])}"
+        cells = (name, number(figure["value"]), known, "–" if constant is None else _score(constant))
+        rows.append(tag("tr", *(tag("td", cell) for cell in cells)))
+    heads = ("score", "value", "interval" if level is None else f"{level:.0%} interval", held_out["baseline"])
+    table = tag(
+        "table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows), class_="facts-table"
+    )
+    return join([table, _confusion(held_out.get("confusion"))])
+
+
+def _confusion(confusion: Content | None) -> Markup:
+    """Return the number of samples by class and predicted class, for few classes."""
+    if not confusion or len(confusion["classes"]) > _CONFUSED_CLASSES:
+        return Markup("")
+    names = [tag("bdi", shortened(name, 40)) for name in confusion["classes"]]
+    head = tag("tr", tag("th", "class (rows), predicted (columns)"), *(tag("th", name) for name in names))
+    rows = (
+        tag("tr", tag("td", name), *(tag("td", number(int(count) if count == int(count) else count)) for count in counts))
+        for name, counts in zip(names, confusion["counts"], strict=True)
+    )
+    return tag("table", tag("thead", head), tag("tbody", *rows), class_="facts-table")
 
 
 def fold(name: str, inside: Markup) -> list[Markup]:

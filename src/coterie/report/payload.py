@@ -18,6 +18,7 @@ import numpy as np
 
 from coterie.groups.columns import COLUMNS, Column, Content, Record, place, shown
 from coterie.report.details import natural
+from coterie.report.judgement import UNDECIDED, judge
 
 # Columns that the figures use, whether or not the table shows them.
 _PICTURED = ("support", "label", "direction", "effect", "confidence", "size")
@@ -44,7 +45,7 @@ def discovery_data(content: Content) -> Record:
         "samples": content["data"].get("samples"),
         "score": content["held_out"],
         "curve": content["validation"],
-        "chance": chance_level(content["confidence"]),
+        "chance": None if _undecided(content) else chance_level(content["confidence"]),
         "columns": _described(shown("page"), groups),
         "details": _described(shown("page details"), groups),
         "member_columns": _described(shown("page members"), [member for group in groups for member in group["members"]]),
@@ -115,6 +116,12 @@ def chance_level(confidence: Content | None) -> Record | None:
         return None
     reached = [value for values in confidence.get("permuted", ()) for value in values if value is not None]
     return {"level": max(reached, default=0.0), "n_permutations": confidence["n_permutations"]}
+
+
+def _undecided(content: Content) -> bool:
+    """Return True if permuted labels cannot tell groups apart. Their level is then not drawn."""
+    groups = judge(None, content["confidence"]).groups
+    return groups is not None and groups.reliability == UNDECIDED
 
 
 def _group_name(group: Content) -> str:

@@ -26,7 +26,8 @@ from coterie.markup import Markup, tag
 from coterie.persistence import model as models
 from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
-from coterie.report.judgement import HeldOut, judgement, score_curve
+from coterie.report.held_out import HeldOut, score_curve
+from coterie.report.judgement import Verdict, judge
 from coterie.report.page import render
 
 if TYPE_CHECKING:
@@ -222,8 +223,13 @@ class Discovery:
 
         Groups that the model does not use are not counted.
         """
-        held_out = None if self.held_out is None else self.held_out.to_dict()
-        return judgement(held_out, self._confidence_content())
+        return self.verdict.sentence
+
+    @property
+    def verdict(self) -> Verdict:
+        """The judgement by its parts: do the groups predict, and how many are found again?"""
+        held_out = None if self.held_out is None else plain(self.held_out.to_dict())
+        return judge(held_out, self._confidence_content())
 
     def _confidence_content(self) -> Record | None:
         if self.confidence is None:
@@ -240,10 +246,7 @@ class Discovery:
         unused = sum(not group.used for group in self.groups)
         facts |= {"groups that the model does not use": unused} if unused else {}
         if self.held_out is not None:
-            facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
-            facts["standard error"] = self.held_out.error
-            alone = "a constant prediction" if self.held_out.baseline == "constant" else f"the {self.held_out.baseline}"
-            facts[f"{self.held_out.score} of {alone}"] = self.held_out.constant
+            facts |= _held_out_facts(self.held_out)
         if self.training_score is not None:
             facts[_training_words(self.task)] = self.training_score
         facts |= {words: getattr(self.model, name) for name, words in _FACTS.items() if hasattr(self.model, name)}
@@ -280,6 +283,7 @@ class Discovery:
             "task": self.task,
             "target": {"label": None, "classes": None, **self.target},
             "judgement": self.judgement,
+            "verdict": self.verdict.to_dict(),
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
             "validation": self.validation,
             "confidence": self._confidence_content(),
@@ -478,6 +482,18 @@ def _matrix_from(kept: Content | None) -> tuple[np.ndarray, np.ndarray] | None:
     matrix = np.eye(n_members)
     matrix[np.tril_indices(n_members, k=-1)] = kept["below_diagonal"]
     return np.array(kept["members"], dtype=np.int64), np.tril(matrix) + np.tril(matrix, k=-1).T
+
+
+def _held_out_facts(held_out: HeldOut) -> Record:
+    """Return the held-out scores for the summary, the one that is quoted first."""
+    facts: Record = {f"{held_out.score} on held-out samples": held_out.value}
+    if held_out.interval is not None:
+        facts[f"{held_out.level:.0%} interval"] = f"{held_out.interval[0]:.3g} to {held_out.interval[1]:.3g}"
+    alone = "a constant prediction" if held_out.baseline == "constant" else f"the {held_out.baseline}"
+    facts[f"{held_out.score} of {alone}"] = held_out.constant
+    if held_out.reason:
+        facts["score"] = held_out.reason
+    return {f"{name} on held-out samples": figure["value"] for name, figure in held_out.figures.items()} | facts
 
 
 def _training_words(task: str) -> str:

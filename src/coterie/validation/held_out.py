@@ -9,6 +9,32 @@ from sklearn.metrics import check_scoring
 from coterie.inputs.opening import Input
 from coterie.inputs.types import ScoringLike
 from coterie.solver.loss import LossLike
+from coterie.validation.metrics import accuracy, balanced_accuracy, r_squared, roc_auc
+
+# A class is rare if its share of the weight is below both limits; the second one is relative to equal shares.
+_RARE, _RARE_OF_EQUAL = 0.2, 0.6
+
+
+def default_scoring(codes: np.ndarray, n_classes: int, weight: np.ndarray | None = None) -> str:
+    """Return the default score of classes: accuracy unless a class is rare.
+
+    A class is rare if it has less than 20 % of the samples and less than 60 % of an equal share. The accuracy of a constant
+    prediction is then so high that the accuracy hardly shows whether a model predicts. The score is then the ROC AUC (two
+    classes) or the balanced accuracy (several).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.validation.held_out import default_scoring
+    >>> default_scoring(np.repeat([0, 1], [60, 40]), 2), default_scoring(np.repeat([0, 1], [90, 10]), 2)
+    ('accuracy', 'roc_auc')
+    >>> default_scoring(np.arange(100) % 10, 10), default_scoring(np.repeat([0, 1, 2], [50, 40, 10]), 3)
+    ('accuracy', 'balanced_accuracy')
+    """
+    mass = np.bincount(codes, weight, minlength=n_classes)
+    if mass.min() >= min(_RARE, _RARE_OF_EQUAL / n_classes) * mass.sum():
+        return "accuracy"
+    return "roc_auc" if n_classes == 2 else "balanced_accuracy"
 
 
 class HeldOutScores:
@@ -20,11 +46,16 @@ class HeldOutScores:
     Parameters
     ----------
     scoring : str, callable or None
-        As in scikit-learn. None for accuracy (classification) or R² (regression).
+        As in scikit-learn. None for :func:`default_scoring` (classification) or R² (regression).
     data : Input
         Targets, classes if there are any, and sample weights, which are used in the score.
     loss : type of Loss
         The loss, whose inverse link turns outputs into predictions.
+
+    Attributes
+    ----------
+    name : str
+        Name of the score, as in scikit-learn.
     """
 
     _model: BaseEstimator
@@ -36,7 +67,11 @@ class HeldOutScores:
             raise ValueError(f"scoring={scoring!r} must be a single score: the name of a scikit-learn score or a function.")
         self._weight = data.score_weight
         self._model, self._y = self._scorer_inputs(data, loss)
-        self._scorer = None if scoring is None else check_scoring(self._model, scoring=scoring)
+        self._codes = data.targets if is_classifier(self._model) else self._y
+        chosen = self._default_name(data) if scoring is None else scoring
+        self.name = chosen if isinstance(chosen, str) else str(getattr(chosen, "__name__", chosen))
+        fast = isinstance(chosen, str) and chosen in self._fast_scores()
+        self._scorer = None if fast else check_scoring(self._model, scoring=chosen)
 
     def _scorer_inputs(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
         """Return the model that is passed to scorers, and the targets in their format."""
@@ -47,23 +82,29 @@ class HeldOutScores:
             classes = np.arange(len(classes))  # scikit-learn's scores accept only numbers or strings as labels.
         return _DecisionValues(classes, loss), classes[data.targets]
 
+    def _default_name(self, data: Input) -> str:
+        """Return the name of the score for ``scoring=None``."""
+        return "r2" if data.classes is None else default_scoring(data.targets, len(data.classes), data.score_weight)
+
+    def _fast_scores(self) -> tuple[str, ...]:
+        """Return the names of the scores that are computed without scikit-learn's scorers, which take ten times as long."""
+        if not is_classifier(self._model):
+            return ("r2",)
+        return ("accuracy", "balanced_accuracy", *(("roc_auc",) if len(self._model.classes_) == 2 else ()))
+
     def __call__(self, outputs: np.ndarray, held_out: np.ndarray) -> float:
         """Return the score of outputs of shape (n_held_out, n_outputs) for the samples ``held_out``."""
-        y = self._y[held_out]
         weight = None if self._weight is None else self._weight[held_out]
         if self._scorer is None:
-            return self._default(y, outputs, weight)
+            return self._fast_score(self._codes[held_out], outputs, weight)
         options = {} if weight is None else {"sample_weight": weight}
-        return float(self._scorer(self._model, outputs, y, **options))
+        return float(self._scorer(self._model, outputs, self._y[held_out], **options))
 
-    def _default(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
-        """Return the default score.
-
-        It takes a tenth of the time of scikit-learn's scorer, which spends most of it on checks. Paths have many sizes, so
-        this matters.
-        """
-        score = _accuracy if is_classifier(self._model) else _r_squared
-        return score(y, self._model.predict(outputs), weight)
+    def _fast_score(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
+        if self.name == "roc_auc":
+            return roc_auc(y == 1, outputs[:, 0], weight)
+        score = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy, "r2": r_squared}[self.name]
+        return score(y, self._model.loss.predict(outputs), weight)
 
 
 class NormalityScores(HeldOutScores):
@@ -72,20 +113,21 @@ class NormalityScores(HeldOutScores):
     By default, ``scoring`` is ``"balanced_accuracy"``. The other parameters are those of :class:`HeldOutScores`.
     """
 
-    def __init__(self, scoring: ScoringLike, data: Input, loss: LossLike) -> None:
-        name = "balanced_accuracy" if scoring is None else scoring
-        self._fast_score = {"balanced_accuracy": _balanced_accuracy, "roc_auc": _roc_auc}.get(
-            name if isinstance(name, str) else ""
-        )
-        super().__init__(scoring if self._fast_score is None else None, data, loss)
-
     def _scorer_inputs(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
         assert data.y is not None
         return _Normality(loss), data.y
 
-    def _default(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
-        assert self._fast_score is not None
-        return self._fast_score(y, outputs[:, 0], weight)
+    def _default_name(self, data: Input) -> str:
+        return "balanced_accuracy"
+
+    def _fast_scores(self) -> tuple[str, ...]:
+        return ("balanced_accuracy", "roc_auc")
+
+    def _fast_score(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
+        values = outputs[:, 0]
+        if self.name == "roc_auc":
+            return roc_auc(y == 1, values, weight)
+        return balanced_accuracy(y, np.where(values >= 0, 1, -1), weight)
 
 
 class _DecisionValues(ClassifierMixin, BaseEstimator):
@@ -136,36 +178,3 @@ class _Numbers(RegressorMixin, BaseEstimator):
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         return self.loss.predict(X)
-
-
-def _accuracy(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
-    return float(np.average(y == predicted, weights=weight))
-
-
-def _r_squared(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
-    """Return R² as defined by scikit-learn, including constant targets."""
-    if len(y) < 2:
-        return np.nan
-    weight = np.ones(len(y)) if weight is None else weight
-    error = float(weight @ (y - predicted) ** 2)
-    variation = float(weight @ (y - np.average(y, weights=weight)) ** 2)
-    if variation == 0.0:
-        return 1.0 if error == 0.0 else 0.0
-    return 1.0 - error / variation
-
-
-def _balanced_accuracy(y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
-    """Return the mean of the shares of normal samples (1) with values >= 0 and of outliers (-1) with values < 0."""
-    weight = np.ones(len(y)) if weight is None else weight
-    right = weight * (y == np.where(values >= 0, 1, -1))
-    sides = [(right[y == label].sum(), weight[y == label].sum()) for label in (1, -1)]
-    return float(np.mean([share / mass if mass > 0.0 else np.nan for share, mass in sides]))
-
-
-def _roc_auc(y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
-    """Return the share of (normal, outlier) pairs in which the normal sample has the larger value. Ties count one half."""
-    weight = np.ones(len(y)) if weight is None else weight
-    place = np.unique(values, return_inverse=True)[1]
-    normal, outside = (np.bincount(place, weight * (y == label)) for label in (1, -1))
-    n_pairs = normal.sum() * outside.sum()
-    return float(normal @ (np.cumsum(outside) - outside / 2) / n_pairs) if n_pairs > 0.0 else np.nan

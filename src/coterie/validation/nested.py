@@ -17,9 +17,8 @@ import numpy as np
 from coterie.inputs.opening import Input
 from coterie.search.search import SearchSettings
 from coterie.solver.loss import Loss, Targets
-from coterie.validation.held_out import HeldOutScores
 from coterie.validation.path_search import Fold
-from coterie.validation.score_table import Candidate, ScoredPath, choose, merge_paths, score_table
+from coterie.validation.score_table import Candidate, ScoredPath, choose, score_table
 
 
 def pairs_of(folds: Sequence[Fold]) -> list[Fold]:
@@ -35,21 +34,13 @@ def pairs_of(folds: Sequence[Fold]) -> list[Fold]:
     return result
 
 
-def nested_scores(
-    outer: Mapping[Candidate, Sequence[ScoredPath]],
-    pairs: Mapping[Candidate, Sequence[ScoredPath]],
-    n_folds: int,
-    *,
-    rule: str,
-    fewest: int,
-    largest: int | None,
-) -> np.ndarray:
-    """Return the score of each fold for the settings that are chosen without its samples.
+def nested_choices(
+    pairs: Mapping[Candidate, Sequence[ScoredPath]], n_folds: int, *, rule: str, fewest: int, largest: int | None
+) -> list[tuple[Candidate, int]]:
+    """Return the candidate and the number of features that are chosen without the samples of each fold.
 
     Parameters
     ----------
-    outer : mapping of Candidate to sequence of ScoredPath
-        The paths of the folds.
     pairs : mapping of Candidate to sequence of ScoredPath
         The paths of :func:`pairs_of` the folds, two per pair.
     n_folds : int
@@ -62,35 +53,33 @@ def nested_scores(
     for number, (a, b) in enumerate(combinations(range(n_folds), 2)):
         inner[b].append(2 * number)  # scored on a
         inner[a].append(2 * number + 1)
-    scores = np.empty(n_folds)
-    for fold, positions in enumerate(inner):
+    choices = []
+    for positions in inner:
         results = score_table({candidate: [paths[k] for k in positions] for candidate, paths in pairs.items()}, largest)
         row = choose(results, rule, fewest)
         chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
-        sizes, table = merge_paths([outer[chosen][fold]])
-        position = np.searchsorted(sizes, results["n_features"][row], side="right") - 1
-        scores[fold] = table[0, max(position, 0)]
-    return scores
+        choices.append((chosen, int(results["n_features"][row])))
+    return choices
 
 
-def constant_scores(score: HeldOutScores, data: Input, folds: Sequence[Fold], settings: SearchSettings) -> np.ndarray:
-    """Return the score of each fold for a prediction that does not use the features.
+def baseline_outputs(data: Input, folds: Sequence[Fold], settings: SearchSettings) -> list[np.ndarray]:
+    """Return the outputs of a prediction that does not use the features, for the held-out samples of each fold.
 
     It predicts the largest class, the mean or, for one class, that all samples are normal. With covariates or an offset it is
     the model on these alone.
     """
-    scores = np.empty(len(folds))
+    found = []
     numbers = data.targets if data.offset is None else data.targets - data.offset
     targets = Targets(numbers, 0 if data.classes is None else len(data.classes))
-    for number, fold in enumerate(folds):
+    for fold in folds:
         held_out = fold.parts[0]
         if data.covariates is not None:
             loss = settings.loss_of(replace(data, weight=fold.weight))
             outputs = _by_covariates(loss, data.covariates[held_out])
         else:
             outputs = np.tile(settings.loss.constant_outputs(targets, fold.weight), (len(held_out), 1))
-        scores[number] = score(outputs if data.offset is None else outputs + data.offset[held_out, None], held_out)
-    return scores
+        found.append(outputs if data.offset is None else outputs + data.offset[held_out, None])
+    return found
 
 
 def _by_covariates(loss: Loss, covariates: np.ndarray) -> np.ndarray:

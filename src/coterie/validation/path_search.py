@@ -63,20 +63,31 @@ class SearchResult(NamedTuple):
         Sizes and scores of each candidate: one path per part of each fold, in this order.
     largest : int or None
         The size that all paths have reached, if a signal stopped them.
-    outputs : dict of Candidate to list of dict
+    outputs : dict of Candidate to list of dict of int to SizedOutputs
         Held-out outputs by size for each fold with one part.
     """
 
     paths: dict[Candidate, list[ScoredPath]]
     largest: int | None
-    outputs: dict[Candidate, list[dict[int, np.ndarray]]]
+    outputs: dict[Candidate, list[dict[int, SizedOutputs]]]
 
 
 class SizedOutputs(NamedTuple):
-    """Outputs of a model on a path for held-out samples, and the model's number of support features."""
+    """Outputs of a model on a path.
+
+    Attributes
+    ----------
+    size : int
+        Number of support features.
+    outputs : ndarray of shape (n_held_out, n_outputs)
+        Outputs of the held-out samples.
+    margin : ndarray of shape (n_outputs,)
+        Margins.
+    """
 
     size: int
     outputs: np.ndarray
+    margin: np.ndarray
 
 
 class FinishedPath(NamedTuple):
@@ -129,7 +140,7 @@ class PathSearch:
         scored: dict[Candidate, list[ScoredPath]] = {
             setting.candidate(model): [] for setting in settings for model in self.predict_with
         }
-        outputs: dict[Candidate, list[dict[int, np.ndarray]]] = {candidate: [] for candidate in scored}
+        outputs: dict[Candidate, list[dict[int, SizedOutputs]]] = {candidate: [] for candidate in scored}
         largest: int | None = None
         parts = self._parts(jobs)
         for number, part in enumerate(parts, start=1):
@@ -139,7 +150,7 @@ class PathSearch:
                     candidate = setting.candidate(kind)
                     scored[candidate] += self._scored(fold, found)
                     if len(fold.parts) == 1:
-                        outputs[candidate].append(dict(found))
+                        outputs[candidate].append({model.size: model for model in found})
                 if path.stopped_at is not None:
                     largest = path.stopped_at if largest is None else min(largest, path.stopped_at)
         return SearchResult(scored, largest, outputs)
@@ -275,13 +286,13 @@ class _Path:
             outputs = columns[:, :size] @ entry.coef + self._offset(entry.intercept, entry.margin)
             if known is not None and entry.covariate_coef is not None:
                 outputs = outputs + known @ entry.covariate_coef
-            yield SizedOutputs(size, self._with_offset(outputs))
+            yield SizedOutputs(size, self._with_offset(outputs), entry.margin)
 
     def of_groups(self, members: Membership, shared: MemberProducts) -> Iterator[SizedOutputs]:
         """Yield the outputs of models on whole groups at some sizes."""
         for model in group_outputs(self.loop, members, shared, self.samples, self._known()):
-            outputs = model.outputs - model.margin if self.from_margin else model.outputs
-            yield SizedOutputs(model.size, self._with_offset(outputs))
+            outputs = self._with_offset(self._offset(model.outputs, model.margin))
+            yield SizedOutputs(model.size, outputs, model.margin)
 
     def _known(self) -> np.ndarray | None:
         """Return the covariates of the held-out samples."""
@@ -291,9 +302,9 @@ class _Path:
         """Return the outputs plus the offset of the held-out samples."""
         return outputs if self.data.offset is None else outputs + self.data.offset[self.samples, None]
 
-    def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
-        """Return the offset that is added to the outputs of a model."""
-        return intercept - margin if self.from_margin else intercept
+    def _offset(self, values: np.ndarray, margin: np.ndarray) -> np.ndarray:
+        """Return intercepts or outputs, from which the margin is subtracted for one class."""
+        return values - margin if self.from_margin else values
 
 
 def _places_by_view(loops: Sequence[CuttingPlane]) -> list[list[int]]:

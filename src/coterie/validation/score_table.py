@@ -39,11 +39,16 @@ def score_table(paths: Mapping[Candidate, Sequence[ScoredPath]], largest: int | 
         sizes.append(own)
         tables.append(table)
     scores = np.hstack(tables)
+    # A fold in which a score is undefined, such as the AUC of a fold with one class, is left out.
+    known = ~np.isnan(scores)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known.any(axis=0), np.where(known, scores, 0.0).sum(axis=0) / count, np.nan)
+    spread = np.sqrt(np.where(known, (scores - mean) ** 2, 0.0).sum(axis=0) / count)
     return {
         **{name: np.array([getattr(row, name) for row in rows]) for name in Candidate._fields},
         "n_features": np.concatenate(sizes),
-        "mean_test_score": scores.mean(axis=0),
-        "std_test_score": scores.std(axis=0),
+        "mean_test_score": mean,
+        "std_test_score": spread,
         **{f"split{fold}_test_score": row for fold, row in enumerate(scores)},
     }
 
@@ -65,17 +70,22 @@ def merge_paths(paths: Sequence[ScoredPath], largest: int | None = None) -> tupl
 
 
 def standard_error(scores: np.ndarray) -> np.ndarray:
-    """Return the standard error of the mean over the first axis (folds), with ``ddof=1``. 0 for a single fold.
+    """Return the standard error of the mean over the first axis (folds), with ``ddof=1``; 0 for a single fold.
+
+    Folds without a score (NaN) are left out.
 
     Examples
     --------
     >>> import numpy as np
     >>> from coterie.validation.score_table import standard_error
-    >>> round(float(standard_error(np.array([1.0, 2.0, 3.0]))), 3)
+    >>> round(float(standard_error(np.array([1.0, 2.0, np.nan, 3.0]))), 3)
     0.577
     """
-    n_folds = len(scores)
-    return np.std(scores, axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(scores.shape[1:])[()]
+    known = ~np.isnan(scores)
+    count = known.sum(axis=0)
+    mean = np.where(known, scores, 0.0).sum(axis=0) / np.maximum(count, 1)
+    squares = np.where(known, (scores - mean) ** 2, 0.0).sum(axis=0)
+    return np.asarray(np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)))[()]
 
 
 def choose(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int:

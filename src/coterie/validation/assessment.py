@@ -1,0 +1,224 @@
+"""Figures of the whole procedure from its held-out predictions: scores, intervals, baseline, and table of confusions.
+
+All figures come from the same predictions. Those of a sample are from the model that was chosen and fitted without the fold of
+the sample (:mod:`coterie.validation.nested`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from coterie.inputs.opening import Input
+from coterie.solver.loss import LossLike
+from coterie.validation import metrics
+from coterie.validation.calibration import calibrate, scale_of
+from coterie.validation.intervals import fold_interval, r_squared_interval, share_interval
+from coterie.validation.path_search import Fold, SizedOutputs
+
+
+@dataclass(frozen=True)
+class HeldOutOutputs:
+    """Outputs for the held-out samples of all folds. A sample that several folds hold out has several entries.
+
+    Attributes
+    ----------
+    sample, fold : ndarray of int of shape (n_entries,)
+        Number of the sample and of the fold of each entry.
+    outputs : ndarray of shape (n_entries, n_outputs)
+        Decision values or linear outputs.
+    values : ndarray of shape (n_entries, n_outputs)
+        Outputs in units of the margins, so that those of different folds can be compared.
+    weight : ndarray of shape (n_entries,)
+        Weight of each entry in scores.
+    unit : ndarray of int of shape (n_entries,)
+        Independent unit of each entry: its sample, or its sample group.
+    """
+
+    sample: np.ndarray
+    fold: np.ndarray
+    outputs: np.ndarray
+    values: np.ndarray
+    weight: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        data: Input,
+        folds: Sequence[Fold],
+        outputs: Sequence[np.ndarray],
+        values: Sequence[np.ndarray] | None = None,
+    ) -> HeldOutOutputs:
+        """Collect the outputs of the folds."""
+        held_out = [fold.parts[0] for fold in folds]
+        sample = np.concatenate(held_out)
+        fold = np.repeat(np.arange(len(folds)), [len(part) for part in held_out])
+        weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
+        unit = sample if data.groups is None else data.groups[sample]
+        own, compared = (np.concatenate(list(part)) for part in (outputs, outputs if values is None else values))
+        return cls(sample, fold, own, compared, weight[sample], unit)
+
+    def by_sample(self, n_samples: int) -> np.ndarray:
+        """Return the outputs of all samples: NaN for those that no fold holds out, the mean for those of several folds."""
+        count = np.bincount(self.sample, minlength=n_samples)
+        found = np.zeros((n_samples, self.outputs.shape[1]))
+        np.add.at(found, self.sample, self.outputs)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(found / count[:, None])
+
+    def with_weight(self) -> HeldOutOutputs:
+        """Return the entries of positive weight."""
+        kept = self.weight > 0.0
+        return HeldOutOutputs(*(part[kept] for part in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Scores of held-out outputs, computed from all samples together.
+
+    Attributes
+    ----------
+    held_out : HeldOutOutputs
+        Entries of positive weight.
+    codes : ndarray of shape (n_entries,)
+        Targets of the entries: class codes, numbers, or 1 for normal samples and 0 for outliers.
+    predicted : ndarray of shape (n_entries,)
+        Predictions in the same format.
+    n_classes : int
+        Number of classes; 0 for numbers.
+    """
+
+    held_out: HeldOutOutputs
+    codes: np.ndarray
+    predicted: np.ndarray
+    n_classes: int
+
+    @cached_property
+    def scores(self) -> dict[str, metrics.Linearised]:
+        """Scores that have an interval, by their names in scikit-learn."""
+        own, weight = self.held_out, self.held_out.weight
+        if not self.n_classes:
+            return {"r2": metrics.linearised_r_squared(self.codes, self.predicted, weight)}
+        right = (self.codes == self.predicted).astype(np.float64)
+        found = {
+            "accuracy": metrics.linearised_accuracy(right, weight),
+            "balanced_accuracy": metrics.linearised_balanced_accuracy(self.codes, right, weight),
+        }
+        if self.n_classes == 2:
+            found["roc_auc"] = metrics.linearised_auc(self.codes == 1, own.values[:, 0], weight, own.fold)
+        return found
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Intervals of :attr:`scores`."""
+        unit = self.held_out.unit
+        if not self.n_classes:
+            return {"r2": r_squared_interval(self.scores["r2"], unit)}
+        all_units = len(np.unique(unit))
+        rarest = min(len(np.unique(unit[self.codes == code])) for code in np.unique(self.codes))
+        return {
+            name: share_interval(score, unit, all_units if name == "accuracy" else rarest)
+            for name, score in self.scores.items()
+        }
+
+
+def assess(
+    data: Input,
+    folds: Sequence[Fold],
+    models: Sequence[SizedOutputs],
+    baseline: Sequence[np.ndarray],
+    *,
+    loss: LossLike,
+    name: str,
+    fold_scores: np.ndarray,
+    fold_baseline: np.ndarray,
+    calibration_weight: np.ndarray | None,
+    normality: bool,
+) -> dict[str, Any]:
+    """Return the fitted attributes about held-out predictions.
+
+    Parameters
+    ----------
+    data : Input
+        Data of the fit.
+    folds : sequence of Fold
+        The folds.
+    models : sequence of SizedOutputs
+        Outputs for the held-out samples of each fold, of the model that is chosen and fitted without it.
+    baseline : sequence of ndarray
+        Those of the prediction without features.
+    loss : type of Loss
+        The loss, whose inverse link turns outputs into predictions.
+    name : str
+        Name of the score that validation uses.
+    fold_scores, fold_baseline : ndarray of shape (n_folds,)
+        This score in each fold, for ``models`` and ``baseline``.
+    calibration_weight : ndarray of shape (n_samples,) or None
+        Sample weights of the calibration; None for outputs that are not calibrated.
+    normality : bool
+        Whether the labels are 1 for normal samples and -1 for outliers, which have negative outputs.
+    """
+    values = [own.outputs / scale_of(own.margin) for own in models]
+    entries = HeldOutOutputs.of(data, folds, [own.outputs for own in models], values)
+    read = _reader(data, loss, normality)
+    figures = read(entries.with_weight())
+    scores = {own: score.value for own, score in figures.scores.items()}
+    intervals = figures.intervals
+    others = read(HeldOutOutputs.of(data, folds, baseline).with_weight()).scores
+    constant = {own: score.value for own, score in others.items()}
+    if "roc_auc" in constant and data.covariates is None:
+        constant["roc_auc"] = 0.5  # Constants of different folds are not compared.
+    if name not in scores:
+        scores[name], constant[name] = _mean(fold_scores), _mean(fold_baseline)
+        intervals[name] = fold_interval(fold_scores) or (np.nan, np.nan)
+    own = figures.held_out
+    found: dict[str, Any] = {}
+    if not figures.n_classes:
+        scores["mean_absolute_error"] = metrics.mean_absolute_error(figures.codes, figures.predicted, own.weight)
+    elif data.classes is not None:
+        found["held_out_confusion_"] = metrics.confusion_table(figures.codes, figures.predicted, figures.n_classes, own.weight)
+    if calibration_weight is not None and figures.n_classes == 2:
+        shares = _calibrated(own, figures.codes, calibration_weight[own.sample])
+        scores["brier_score"] = metrics.brier_score(figures.codes, shares, own.weight)
+    predictions = entries.by_sample(data.n_samples)
+    if data.classes is None and figures.n_classes == 0:
+        predictions = loss.predict(predictions)
+    return {
+        "held_out_predictions_": predictions[:, 0] if predictions.ndim == 2 and predictions.shape[1] == 1 else predictions,
+        "held_out_scores_": scores,
+        "held_out_intervals_": intervals,
+        "baseline_scores_": constant,
+        **found,
+    }
+
+
+def _reader(data: Input, loss: LossLike, normality: bool) -> Callable[[HeldOutOutputs], Figures]:
+    """Return a function that computes the figures of outputs for the targets of these data."""
+    if data.classes is not None:
+        n_classes = len(data.classes)
+        return lambda own: Figures(own, data.targets[own.sample], loss.predict(own.outputs), n_classes)
+    if normality:
+        assert data.y is not None
+        normal = (data.y == 1).astype(np.int64)
+        return lambda own: Figures(own, normal[own.sample], (own.outputs[:, 0] >= 0.0).astype(np.int64), 2)
+    return lambda own: Figures(own, data.targets[own.sample], loss.predict(own.outputs), 0)
+
+
+def _calibrated(own: HeldOutOutputs, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return probabilities, by calibrations that are fitted without the fold of each entry."""
+    shares = np.empty((len(codes), 2))
+    for fold in np.unique(own.fold):
+        here = own.fold == fold
+        shares[here] = calibrate(own.values[~here], codes[~here], weight[~here]).probabilities(own.values[here])
+    return shares
+
+
+def _mean(scores: np.ndarray) -> float:
+    """Return the mean over the folds that have a score."""
+    known = scores[~np.isnan(scores)]
+    return float(known.mean()) if len(known) else np.nan
