@@ -32,6 +32,7 @@ from coterie.search.search import CorrelationLike
 from coterie.solver.loss import LossLike
 from coterie.solver.losses import LossRule
 from coterie.validation.calibration import calibration_slope, probabilities
+from coterie.validation.deviance import HeldOutDeviance
 from coterie.validation.path_search import Fold
 
 
@@ -367,9 +368,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         *,
         loss: str | LossLike = "squared_hinge",
         min_features_to_select: int = 1,
-        Cs: int | Sequence[float] = 10,
+        Cs: int | Sequence[float] = 4,
         thresholds: Sequence[float] | None = None,
-        rule: str = "best",
+        rule: str = "auto",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
@@ -380,7 +381,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,
         keep: str = "support",
-        predict_with: str | Sequence[str] = "support",
+        predict_with: str | Sequence[str] = "auto",
         fit_intercept: bool = True,
         standardize: bool | str | Sequence[bool] = "auto",
         class_weight: ClassWeightLike = None,
@@ -406,6 +407,12 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
                 f"{name} of cv has no training samples of class {absent.tolist()[0]!r}. Shuffle the samples, or pass a number "
                 "of folds (stratified folds)."
             )
+
+    def _held_out_deviance(self, data: Input) -> HeldOutDeviance:
+        """Return the deviance, with the sample weights of the score times the class weights."""
+        assert data.classes is not None
+        weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
+        return HeldOutDeviance(data.targets, class_weights(self.class_weight, data.classes, data.targets, weight))
 
     def _calibration(self, data: Input, folds: Sequence[Fold], outputs: Sequence[np.ndarray]) -> dict[str, Any]:
         """Calibrate the chosen settings by their outputs for the held-out samples of all folds."""

@@ -25,7 +25,7 @@ def probabilities(outputs: np.ndarray, slope: float) -> np.ndarray:
     array([[0.5 , 0.5 ],
            [0.27, 0.73]])
     """
-    return _softmax(slope * _all_classes(outputs))
+    return softmax(slope * all_classes(outputs))
 
 
 def calibration_slope(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> float:
@@ -52,12 +52,12 @@ def calibration_slope(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray
     scale = float(np.abs(outputs[weight > 0.0]).max(initial=0.0))
     if scale == 0.0:
         return 0.0
-    values = _all_classes(outputs / scale)
-    wanted = (_targets(codes, weight, values.shape[1]) * values).sum(axis=1)
+    values = all_classes(outputs / scale)
+    wanted = (target_probabilities(codes, weight, values.shape[1]) * values).sum(axis=1)
     low, high, slope = 0.0, np.inf, 0.0
     # The derivative increases with the slope: Newton steps, and bisection if they leave the bracket.
     for _ in range(_MAX_STEPS):
-        share = _softmax(slope * values)
+        share = softmax(slope * values)
         mean = (share * values).sum(axis=1)
         derivative = float(weight @ (mean - wanted))
         curvature = float(weight @ (share * (values - mean[:, None]) ** 2).sum(axis=1))
@@ -76,7 +76,7 @@ def calibration_slope(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray
     return slope / scale
 
 
-def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
+def target_probabilities(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
     """Return target probabilities by Platt's rule: (n + 1) / (n + 2) for a sample's class, n being the total weight.
 
     The other classes share the rest.
@@ -88,11 +88,12 @@ def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarra
     return targets
 
 
-def _all_classes(outputs: np.ndarray) -> np.ndarray:
-    """Return the values of all classes. For two classes these are 0 and the single output."""
-    return np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
+def all_classes(outputs: np.ndarray) -> np.ndarray:
+    """Return the values of all classes, which are on the last axis. For two classes these are 0 and the single output."""
+    return np.concatenate([np.zeros_like(outputs), outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the classes, which are on the last axis."""
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))

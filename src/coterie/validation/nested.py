@@ -43,6 +43,7 @@ def nested_scores(
     rule: str,
     fewest: int,
     largest: int | None,
+    deviances: Mapping[Candidate, Sequence[ScoredPath]] | None = None,
 ) -> np.ndarray:
     """Return the score of each fold for the settings that are chosen without its samples.
 
@@ -56,6 +57,8 @@ def nested_scores(
         Number of folds.
     rule, fewest, largest
         Parameters of the choice; see :func:`~coterie.validation.score_table.choose` and ``score_table``.
+    deviances : mapping of Candidate to sequence of ScoredPath, optional
+        Deviances of the models of ``pairs``.
     """
     # Positions in ``pairs`` of the scores that the choice of each outer fold may use.
     inner: list[list[int]] = [[] for _ in range(n_folds)]
@@ -64,13 +67,18 @@ def nested_scores(
         inner[a].append(2 * number + 1)
     scores = np.empty(n_folds)
     for fold, positions in enumerate(inner):
-        results = score_table({candidate: [paths[k] for k in positions] for candidate, paths in pairs.items()}, largest)
+        results = score_table(_at(pairs, positions), largest, _at(deviances or {}, positions))
         row = choose(results, rule, fewest)
         chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
         sizes, table = merge_paths([outer[chosen][fold]])
         position = np.searchsorted(sizes, results["n_features"][row], side="right") - 1
         scores[fold] = table[0, max(position, 0)]
     return scores
+
+
+def _at(paths: Mapping[Candidate, Sequence[ScoredPath]], positions: Sequence[int]) -> dict[Candidate, list[ScoredPath]]:
+    """Return the paths at some positions of each candidate."""
+    return {candidate: [own[k] for k in positions] for candidate, own in paths.items()}
 
 
 def constant_scores(score: HeldOutScores, data: Input, folds: Sequence[Fold], settings: SearchSettings) -> np.ndarray:
