@@ -17,7 +17,7 @@ from coterie.cli.options import option
 from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
-from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS
+from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
     from coterie import Discovery
@@ -107,11 +107,9 @@ Parameters = Annotated[
             "random_state": "Seed of folds, half-samples and permutations.",
         },
         defaults={
-            **DISCOVERY_DEFAULTS,
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; 1.0 with --fast",
             "thresholds": "the value of --threshold",
-            "predict_with": "support,groups for dense data of up to 2,000 samples, otherwise support",
             "loss": "squared_hinge; squared for regression",
             "class_weight": "none",
             "scoring": "accuracy; r2 for regression; balanced_accuracy for one-class",

@@ -244,7 +244,8 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
 
     %(grouping)s
 
-    %(predict_with_choice)s
+    predict_with : {"support", "groups", "auto"} or list of the first two, default="support"
+        Features used for prediction, as in :class:`GroupDiscoveryClassifierCV`.
 
     standardize : bool, "auto" or list of bool, default="auto"
         Whether to divide features by their standard deviation. From ``"auto"`` and ``[False, True]``, validation chooses.
@@ -324,7 +325,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         min_features_to_select: int = 1,
         Cs: int | Sequence[float] = 10,
         thresholds: Sequence[float] | None = None,
-        rule: str = "best",
+        rule: str = "auto",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,

@@ -151,7 +151,7 @@ class ValidatedDiscovery(GroupDiscovery):
 
     def _kinds(self, data: Input) -> list[str]:
         """Return the kinds of predictive models to choose from."""
-        if self.predict_with != "auto":
+        if not (isinstance(self.predict_with, str) and self.predict_with == "auto"):
             return _several(self.predict_with)
         n_samples, n_features = data.source.shape
         few = n_samples <= _MAX_SAMPLES and n_samples * n_features <= _MAX_VALUES
