@@ -345,8 +345,8 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     Notes
     -----
     The default rule compares candidates by the held-out deviance, because accuracy on a few dozen samples is equal for many
-    of them. ``best_score_`` is the score of the chosen candidate and slightly optimistic. Score the model on other data, or use
-    ``nested``. Among equal candidates, the one with fewer features is chosen, then the one with the smaller C.
+    of them. ``best_score_`` is the score of the chosen candidate and slightly optimistic. Score the model on other data, or
+    use ``nested``. Among equal candidates, the one with fewer features is chosen, then the one with the smaller C.
 
     Examples
     --------
