@@ -230,7 +230,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     ----------
     %(sizes)s
 
-    Cs : int or list of float, default=10
+    Cs : int or list of float, default=5
         Values of C to choose from. An integer is a number of values between 0.1 and 1000 with equal ratios, divided by the
         number of normal samples times the standard deviation of a typical feature's share in :math:`x \cdot \bar x`, the
         similarity of a sample to the mean. Over this range, the share of accepted training samples rises from none to nearly
@@ -244,8 +244,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
 
     %(grouping)s
 
-    predict_with : {"support", "groups", "auto"} or list of the first two, default="support"
-        Features used for prediction, as in :class:`GroupDiscoveryClassifierCV`.
+    %(predict_with_choice)s
 
     standardize : bool, "auto" or list of bool, default="auto"
         Whether to divide features by their standard deviation. From ``"auto"`` and ``[False, True]``, validation chooses.
@@ -323,7 +322,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         max_features_to_select: int = 100,
         *,
         min_features_to_select: int = 1,
-        Cs: int | Sequence[float] = 10,
+        Cs: int | Sequence[float] = 5,
         thresholds: Sequence[float] | None = None,
         rule: str = "auto",
         nested: bool = False,
@@ -336,7 +335,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,
         keep: str = "support",
-        predict_with: str | Sequence[str] = "support",
+        predict_with: str | Sequence[str] = "auto",
         standardize: bool | str | Sequence[bool] = "auto",
         cv: FoldsLike = 5,
         scoring: ScoringLike = "balanced_accuracy",

@@ -17,6 +17,8 @@ from coterie.validation.calibration import all_classes, softmax, target_probabil
 _MAX_STEPS = 60
 # Relative precision of the slopes. The deviance is flat at its minimum, so its error is of the order of the square.
 _TOLERANCE = 1e-7
+# Decimals of a deviance. Models that agree up to rounding errors are then tied, so that batches of paths change no choice.
+_DECIMALS = 10
 # Numbers (models × samples × classes) that are processed at once.
 _MAX_VALUES = 1 << 21
 
@@ -47,7 +49,7 @@ class HeldOutDeviance:
         found: list[float] = []
         for first in range(0, len(outputs), n_models):
             part = np.stack([own[used] for own in outputs[first : first + n_models]])
-            found += calibrated_deviances(part, codes, weight).tolist()
+            found += calibrated_deviances(part, codes, weight).round(_DECIMALS).tolist()
         return found
 
 
