@@ -36,6 +36,7 @@ PAGES = {
         ("wide_dense.py", "wide_sparse.py", "news20.py", "synthetic_12.py", "cold_start.py", "daf_probes.py"), by_hand=True
     ),
     "big-shapes": Page(("big_cost.py --folder .", "big_cost.py --growth")),
+    "choice-of-settings": Page(("choice_of_settings.py",)),
     "cluster-cost": Page(("cluster_cost.py",), by_hand=True),
     "cluster-faults": Page(("cluster_faults.py",)),
     "confidence-evidence": Page(
