@@ -1,6 +1,7 @@
 """Data sets for the defaults of the plain estimators: some to choose the defaults with, the others to report.
 
-The split was made before any result. Rows of one source (20 Newsgroups) are divided: even rows to choose, odd rows to report.
+The split of the sets of classes was made before any result. Regressions were added to both parts after the first curves of the
+planted ones to choose with. Rows of one source (20 Newsgroups) are divided: even rows to choose, odd rows to report.
 Sets of more than 2,000 samples are subsamples of that number.
 """
 
