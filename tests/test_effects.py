@@ -14,6 +14,7 @@ from coterie import (
     GroupDiscoveryClassifier,
     GroupDiscoveryOneClass,
     GroupDiscoveryRegressor,
+    GroupEffects,
     effects,
     group_effects,
 )
@@ -73,6 +74,10 @@ def test_the_gap_bounds_the_distance_from_the_optimum(rng, monkeypatch):
         return np.logaddexp(0, -(2 * labels - 1) * (design @ coef)).sum() + 0.5 * (penalty * coef**2).sum()
 
     best = value(logistic_effects(design, labels, weight).effect)
+    gradient = design.T @ (0.5 - labels)
+    monkeypatch.setattr(effects, "_MAX_STEPS", 1)
+    expected = 0.5 * (gradient**2 / penalty).sum() / value(np.zeros(5))
+    assert logistic_effects(design, labels, weight).gap == pytest.approx(expected)
     for steps in (2, 3, 4):
         monkeypatch.setattr(effects, "_MAX_STEPS", steps)
         early = logistic_effects(design, labels, weight)
@@ -233,6 +238,27 @@ def test_several_classes(rng):
     np.testing.assert_allclose(found.effects[:, 1], logistic_effects(design, labels, np.ones(240)).effect[1:])
 
 
+def test_the_main_effect_is_the_largest_in_absolute_value(rng):
+    X = rng.standard_normal((60, 2))
+    model = GroupDiscoveryClassifier(1, fixed_features=[0]).fit(X, np.arange(60) % 3)
+    values = np.array([[-2.0, 1.5, 0.5]])
+    (group,) = GroupEffects(values, values - 0.5, values + 0.25, np.array(["a", "b", "c"]), 60).attach(model.groups_[:1])
+    assert (group.effect, group.effect_interval) == (-2.0, (-2.5, -1.75))
+    assert group.class_effects == {"a": -2.0, "b": 1.5, "c": 0.5}
+
+
+def test_all_samples_of_a_rare_class_are_used(rng, monkeypatch):
+    X = rng.standard_normal((300, 3))
+    y = np.zeros(300, dtype=int)
+    y[::20] = 1
+    model = GroupDiscoveryClassifier(2).fit(X, y)
+    monkeypatch.setattr(effects, "_MAX_SAMPLES", 60)
+    monkeypatch.setattr(effects, "_MIN_SAMPLES", 60)
+    found, rows = group_effects(model, X, y), spread_sample(np.arange(300), y, 60)
+    assert y[rows].sum() == 15
+    np.testing.assert_allclose(found.effects, group_effects(model, X[rows], y[rows]).effects)
+
+
 def test_covariates_and_sample_groups(rng):
     age = rng.standard_normal(200)
     X = np.column_stack([age + 0.3 * rng.standard_normal(200), rng.standard_normal(200)])
@@ -332,6 +358,9 @@ def test_used_follows_the_predictive_model(rng):
     unused = [group.weight == 0 for group in model.groups_]
     assert 0 < sum(unused) < 30
     assert [not group.used for group in model.groups_] == unused
+    grouped = GroupDiscoveryClassifier(4, threshold=0.5).fit(X, y).groups_
+    assert any(len(group) > 1 and group.weight != 0 for group in grouped)
+    assert [group.used for group in grouped] == [group.weight != 0 for group in grouped]
     whole = GroupDiscoveryClassifier(8, C=1e-4, standardize=True, predict_with="groups").fit(X, y)
     assert any(group.weight == 0 for group in whole.groups_)
     assert all(group.used for group in whole.groups_)

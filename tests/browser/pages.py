@@ -35,6 +35,7 @@ def small(path):
     labels = np.where(y == y[0], "ill", "well")
     model = GroupDiscoveryClassifier(8, threshold=0.7).fit(source := as_source(X, names), labels)
     group_confidence(model, source, labels, n_pairs=4, n_permutations=2, random_state=0).attach_to(model)
+    coterie.group_effects(model, source, labels).attach_to(model)
     info = {"chromosome": [str(1 + j // 20) for j in range(40)], "position": np.arange(40) * 1000}
     content = assemble(
         model, open_data(source, labels, feature_info=info, name="genes.csv", label="diagnosis"), (8, 5)

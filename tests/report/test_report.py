@@ -280,14 +280,14 @@ def test_places_sort_by_chromosome_and_position():
 
 def test_the_page_has_the_columns_with_values():
     data = page_data(render(result_of(MODEL).to_dict()))
-    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "interval", "size"]
+    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "size"]
     groups = [replace(group, confidence=0.5, purity=Purity(0.25, 0.5, 0.75)) for group in MODEL.groups_]
     model = copy(MODEL)
     model.groups_ = coterie.FeatureGroups(groups)
     data = page_data(render(result_of(model).to_dict()))
-    expected = ["group", "label", "direction", "effect", "interval", "confidence", "size"]
+    expected = ["group", "label", "direction", "effect", "confidence", "size"]
     assert [column["key"] for column in data["columns"]] == expected
-    assert [column["key"] for column in data["details"] if column["key"] != "note"] == ["purity", "round"]
+    assert [column["key"] for column in data["details"] if column["key"] != "note"] == ["interval", "purity", "round"]
     assert data["groups"]["purity"] == [0.25] * len(groups)
 
 

@@ -432,8 +432,8 @@ COLUMNS: Mapping[str, Column] = {
                lambda item: _limit(item, 1), per="support", kind="figure"),
         Column("odds_ratio", "odds ratio", "Factor of the odds per standard deviation of the support feature.",
                lambda item: item.group.odds_ratio, per="support", kind="figure"),
-        Column("interval", "95 % interval", "Odds ratio, or effect, with its 95 % interval, which does not account for the "
-               "selection of the features.", _interval),
+        Column("interval", "odds ratio or effect with 95 % interval",
+               "The interval does not account for the selection of the features.", _interval),
         Column("used", "used", "Whether the model has a nonzero weight of a member.", lambda item: item.group.used),
         Column("note", "note", "Whether the model does not use the group, or weight and effect have opposite signs.",
                lambda item: item.group.note, per="support",
@@ -505,8 +505,8 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "notebook group": ("member", "role", "correlation", "share"),
     # The report: its table, the details and members of an open row, and the download. Values are those of result.json under
     # the same name. report/payload.py adds label, place and the values of confidences.
-    "page": ("group", "label", "place", "direction", "effect", "interval", "confidence", "expected_false", "size"),
-    "page details": ("note", "purity", "round", "false_share"),
+    "page": ("group", "label", "place", "direction", "effect", "confidence", "expected_false", "size"),
+    "page details": ("interval", "note", "purity", "round", "false_share"),
     "page members": ("correlation", "share"),
     "page download": (
         "group", "feature", "name", "role", "correlation", "share", "effect", "effect_low", "effect_high", "odds_ratio",
