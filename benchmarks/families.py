@@ -1,4 +1,4 @@
-"""Loci that families produce: simulated pedigrees without and with causal loci, analysed in five ways.
+"""Loci that families produce: simulated pedigrees without and with causal loci, analysed in six ways.
 
 Genotypes are those of siblings: ten chromosomes with linkage, families of equal size. The trait has a part that families
 share: a common environment, or a polygenic background on chromosomes 6 to 10. Chromosomes 1 to 5 have no effect, except in
@@ -28,7 +28,14 @@ N_SETS = 20
 LOCI = (20, N_SNPS + 20, 2 * N_SNPS + 20)
 # Half-samples and permutations: with fewer permutations, a single group cannot reach a share of false groups of 0.1.
 SETTINGS = {"max_features_to_select": 20, "n_pairs": 10, "n_permutations": 10}
-METHODS = ("nothing", "groups", "offset", "groups and offset", "offset by chromosome")
+METHODS = (
+    "nothing",
+    "groups",
+    "offset",
+    "groups and offset",
+    "offset by chromosome",
+    "groups and offset by chromosome",
+)
 
 
 @dataclass(frozen=True)
@@ -90,10 +97,13 @@ def analysed(data: Pedigrees, method: str, threads: int) -> tuple[list[int], boo
     options: dict[str, Any] = {}
     if "groups" in method:
         options["groups"] = data.family
-    if method == "offset by chromosome":
+    if "by chromosome" in method:
         offset = polygenic_offset(data.X, data.y, chromosomes=data.chromosome, n_jobs=threads)
         parts = [np.flatnonzero(data.chromosome == name) for name in offset.chromosomes[:N_EMPTY]]
-        results = [discovered(data.X[:, part], data.y, threads, offset=offset.of(data.chromosome[part[0]])) for part in parts]
+        results = [
+            discovered(data.X[:, part], data.y, threads, offset=offset.of(data.chromosome[part[0]]), **options)
+            for part in parts
+        ]
         shares = pooled_false_share([result.confidence for result in results if result.confidence is not None])
         found = [
             int(part[result.groups[int(k)].support])
