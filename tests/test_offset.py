@@ -82,7 +82,7 @@ def test_scores_of_folds_agree_with_separate_fits(predict_with):
     ).fit(X, y, offset=offset)
     expected = []
     for train, test in folds:
-        own = GroupDiscoveryRegressor(3, n_features_per_round=1, predict_with=predict_with)
+        own = GroupDiscoveryRegressor(3, n_features_per_round=1, C=1.0, predict_with=predict_with)
         own.fit(X[train], y[train], offset=offset[train])
         expected.append(own.score(X[test], y[test], offset=offset[test]))
     row = np.flatnonzero(model.cv_results_["n_features"] == 3)[0]
