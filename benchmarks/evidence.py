@@ -48,7 +48,7 @@ PAGES = {
     "examples": Page(
         tuple(f"../examples/{name}.py" for name in ("faces", "digits", "text", "snps", "single_cells")), by_hand=True
     ),
-    "families": Page(("families.py",)),
+    "families": Page(("families.py",), by_hand=True),
     "family": Page(
         (
             "uncertainty.py",

@@ -1,4 +1,4 @@
-"""Loci that families produce: simulated pedigrees without and with causal loci, analysed in five ways.
+"""Loci that families produce: simulated pedigrees without and with causal loci, analysed in six ways.
 
 Genotypes are those of siblings: ten chromosomes with linkage, families of equal size. The trait has a part that families
 share: a common environment, or a polygenic background on chromosomes 6 to 10. Chromosomes 1 to 5 have no effect, except in
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from _dependent import families, populations
 from _models import warnings_counted
 from _record import read_arguments, write_results
 from _tables import DOCS, markdown_table, print_table, replace_section
@@ -28,7 +29,14 @@ N_SETS = 20
 LOCI = (20, N_SNPS + 20, 2 * N_SNPS + 20)
 # Half-samples and permutations: with fewer permutations, a single group cannot reach a share of false groups of 0.1.
 SETTINGS = {"max_features_to_select": 20, "n_pairs": 10, "n_permutations": 10}
-METHODS = ("nothing", "groups", "offset", "groups and offset", "offset by chromosome")
+METHODS = (
+    "nothing",
+    "groups",
+    "offset",
+    "groups and offset",
+    "offset by chromosome",
+    "groups and offset by chromosome",
+)
 
 
 @dataclass(frozen=True)
@@ -90,10 +98,13 @@ def analysed(data: Pedigrees, method: str, threads: int) -> tuple[list[int], boo
     options: dict[str, Any] = {}
     if "groups" in method:
         options["groups"] = data.family
-    if method == "offset by chromosome":
+    if "by chromosome" in method:
         offset = polygenic_offset(data.X, data.y, chromosomes=data.chromosome, n_jobs=threads)
         parts = [np.flatnonzero(data.chromosome == name) for name in offset.chromosomes[:N_EMPTY]]
-        results = [discovered(data.X[:, part], data.y, threads, offset=offset.of(data.chromosome[part[0]])) for part in parts]
+        results = [
+            discovered(data.X[:, part], data.y, threads, offset=offset.of(data.chromosome[part[0]]), **options)
+            for part in parts
+        ]
         shares = pooled_false_share([result.confidence for result in results if result.confidence is not None])
         found = [
             int(part[result.groups[int(k)].support])
@@ -155,8 +166,26 @@ def run(make: Callable[[int], Pedigrees], method: str, seeds: range, threads: in
     return records
 
 
+def other_data(quick: bool, threads: int) -> list[dict[str, Any]]:
+    """Return the rows for the families and populations of pitfalls.py, which have no effects, with the default settings."""
+    rows = []
+    for name, make in (("60 families of 4, environment", families), ("two populations", populations)):
+        for method, n_sets in (("nothing", 20), ("offset", 40)):
+            records = []
+            for seed in range(2 if quick else n_sets):
+                problem, began = make(seed), time.perf_counter()
+                known = {"offset": polygenic_offset(problem.X, problem.y, n_jobs=threads).whole} if method == "offset" else {}
+                with warnings_counted():
+                    result = coterie.discover(problem.X, problem.y, random_state=seed, n_jobs=threads, **known)
+                assert result.confidence is not None
+                n_claims = int((result.confidence.false_share <= LEVEL).sum())
+                records.append({"false": n_claims, "better": is_better(result), "seconds": time.perf_counter() - began})
+            rows.append(row_of(name, method, records))
+    return [{name: value for name, value in row.items() if name != "loci found per set"} for row in rows]
+
+
 def main() -> None:
-    options = read_arguments(__doc__, parts=("null", "classes", "loci"))
+    options = read_arguments(__doc__, parts=("null", "classes", "loci", "pitfalls"))
     size = (6, 20) if options.quick else (12, 20)
     kinds = {
         "null": [("environment", False), ("polygenic", False), ("none", False)],
@@ -164,6 +193,12 @@ def main() -> None:
         "loci": [("loci", False)],
     }
     first = options.seed or 1000
+    if options.only in (None, "pitfalls"):
+        rows = other_data(options.quick, options.threads)
+        print_table("Families and populations of pitfalls.py", rows)
+        write_results("families_pitfalls", options, rows=rows)
+        if not options.quick:
+            replace_section(DOCS / "families.md", "pitfalls", markdown_table(rows))
     for part, traits in kinds.items():
         if options.only not in (None, part):
             continue

@@ -82,7 +82,7 @@ def test_scores_of_folds_agree_with_separate_fits(predict_with):
     ).fit(X, y, offset=offset)
     expected = []
     for train, test in folds:
-        own = GroupDiscoveryRegressor(3, n_features_per_round=1, predict_with=predict_with)
+        own = GroupDiscoveryRegressor(3, n_features_per_round=1, C=1.0, predict_with=predict_with)
         own.fit(X[train], y[train], offset=offset[train])
         expected.append(own.score(X[test], y[test], offset=offset[test]))
     row = np.flatnonzero(model.cv_results_["n_features"] == 3)[0]
@@ -220,3 +220,25 @@ def test_covariates_and_offset_of_the_baseline():
         known = LinearRegression().fit(age[train, None], (y - offset)[train])
         expected.append(r2_score(y[test], known.predict(age[test, None]) + offset[test]))
     np.testing.assert_allclose(model.constant_scores_, expected, rtol=1e-10)
+
+
+def test_effects_are_those_beside_the_offset():
+    X, y, offset, _ = numbers()
+    groups = np.arange(len(y)) // 3
+    model = GroupDiscoveryRegressor(3).fit(X, y, offset=offset)
+    for known in ({}, {"groups": groups}):
+        found = coterie.group_effects(model, X, y, offset=offset, **known)
+        expected = coterie.group_effects(GroupDiscoveryRegressor(3).fit(X, y - offset), X, y - offset, **known)
+        for name in ("effects", "low", "high"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10)
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        coterie.group_effects(model, X, y)
+
+
+def test_sample_groups_change_the_intervals_but_not_the_effects():
+    X, y, _, _ = numbers()
+    model = GroupDiscoveryRegressor(3).fit(X, y)
+    alone = coterie.group_effects(model, X, y)
+    together = coterie.group_effects(model, X, y, groups=[f"family {k // 4}" for k in range(len(y))])
+    np.testing.assert_allclose(together.effects, alone.effects, rtol=1e-10)
+    assert (together.high - together.low > alone.high - alone.low).all()

@@ -20,6 +20,7 @@ from coterie._warnings import ignored
 from coterie.estimators.base import GroupDiscovery, input_of
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
+from coterie.inputs.offsets import check_offset
 from coterie.inputs.opening import Input
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
 
@@ -130,6 +131,7 @@ def group_effects(
     sample_weight: SamplesLike = None,
     *,
     covariates: CovariatesLike = None,
+    offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
 ) -> GroupEffects:
     """Estimate the effect of each group, with a 95 % interval, from one regression on all support features.
@@ -181,8 +183,9 @@ def group_effects(
         raise TypeError(f"Effects require a classifier or a regressor of group discovery, got {type(model).__name__}.")
     check_is_fitted(model)
     with ignored(UserWarning):  # the fit has raised them already
-        data = input_of(model, X, y, sample_weight, covariates, groups)
-    if data.covariates is None and hasattr(model, "covariate_names_"):
+        data = input_of(model, X, y, sample_weight, covariates=covariates, offset=offset, groups=groups)
+    check_offset(model, offset)
+    if "covariate_names_" not in data.attributes and hasattr(model, "covariate_names_"):
         names = ", ".join(model.covariate_names_)
         raise ValueError(f"The model was fitted with covariates ({names}). Pass them with covariates=.")
     return effects_of(model.groups_, data)
@@ -201,6 +204,7 @@ def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
     # Sampling by class does not change the log-odds ratios of two classes. It would change those against a mixed rest.
     rows = spread_sample(used, data.targets if n_classes == 2 else None, most)
     targets, weight = np.asarray(data.targets)[rows], np.ones(len(rows)) if data.weight is None else data.weight[rows]
+    targets = targets if data.offset is None else targets - data.offset[rows]
     others = np.empty((len(rows), 0)) if data.covariates is None else data.covariates[rows]
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     with one_blas_thread():

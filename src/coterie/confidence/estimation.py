@@ -146,7 +146,7 @@ def group_confidence(
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
     check_offset(model, offset)
-    data = input_of(model, X, y, sample_weight, covariates, offset, groups, client)
+    data = input_of(model, X, y, sample_weight, covariates=covariates, offset=offset, groups=groups, client=client)
     _check_covariates(model, data)
     _check_sample_groups(model, data)
     permutations = _Permutations(n_permutations if is_classifier(model) or is_regressor(model) else 0)

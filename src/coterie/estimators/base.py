@@ -400,6 +400,7 @@ def input_of(
     X: FeaturesLike,
     y: TargetsLike = None,
     sample_weight: SamplesLike = None,
+    *,
     covariates: CovariatesLike = None,
     offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
