@@ -136,6 +136,8 @@ class TestIdentifiers:
         assert self.found("grade", np.sort(self.patient), np.arange(120) // 60, is_feature=True) is None  # a threshold
         assert self.found("size", self.patient + 0.5, is_feature=True) is None
         assert self.found("patient", np.where(self.patient < 28, -1, self.patient)) is None  # mostly missing
+        gaps = np.where(rng_of(3).random(120) < 0.2, -1, self.patient)
+        assert "30 values" in self.found("patient", gaps).text  # missing values are not a value whose labels differ
 
     def test_row_numbers(self):
         assert "row number" in self.found("anything", np.arange(5.0, 125.0), is_feature=True).text
