@@ -117,7 +117,7 @@ def test_result_has_all_judgements(tmp_path):
     group_effects(model, data.X, data.y).attach_to(model)
     target = {"label": "<b>ill</b>", "classes": {"no": 140, "yes": 160}}
     result = Discovery(
-        model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8], 0.5, 1.0), target=target
+        model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8, 0.85], 0.5, 1.0), target=target
     )
     write_result(tmp_path / "out", result)
     content = read_result(tmp_path / "out")
