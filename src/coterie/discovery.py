@@ -18,7 +18,7 @@ from coterie._warnings import RecordedWarning, recorded
 from coterie.cautions import AboutSamples, Caution, find_cautions
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
-from coterie.data.view import FeatureView, mostly_zero
+from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.inputs.sample_groups import read_sample_groups
@@ -34,7 +34,7 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.interruption import stop_requested
-from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
+from coterie.methods import DISCOVERY, DISCOVERY_CV, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.held_out import held_out_of
@@ -49,9 +49,6 @@ TASKS = ("auto", *DISCOVERY)
 FEW_FEATURES = 100
 # Default number of folds of the validated estimators.
 _N_FOLDS = 5
-# Limits on samples and values up to which models on whole groups, each of which requires a separate fit, are candidates.
-_MAX_SAMPLES = 2000
-_MAX_VALUES = 10**8
 # Smallest number of samples of a class for nested validation.
 _MIN_CLASS_SIZE = 3
 # Ratio of the largest to the smallest standard deviation above which scales count as very different.
@@ -164,10 +161,9 @@ def discover(
 
     Notes
     -----
-    Some defaults differ from those of the estimators. The candidate with the fewest features within one standard error of the
-    best score is chosen (``rule="one_se"``), with five values of C (``Cs=5``). Models on whole groups are candidates for
-    dense data of up to 2,000 samples and 10⁸ values (``predict_with=["support", "groups"]``). With ``fast=True``, or without
-    labels for validation, a search in at most 100 features continues to convergence unless ``n_features_to_select`` is given.
+    The settings are chosen as by the estimators, with the same defaults. ``rule="one_se"`` chooses fewer features. With
+    ``fast=True``, or without labels for validation, a search in at most 100 features continues to convergence unless
+    ``n_features_to_select`` is given.
 
     Ctrl-C during the fit raises ``KeyboardInterrupt``. During the estimation of confidences, the completed half-samples are
     kept.
@@ -327,13 +323,7 @@ def _plain(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
 
 def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
     """Return the estimator that chooses the settings that are not given."""
-    n_samples, n_features = data.source.shape
-    # The fewest features within one standard error of the best: if nearly all are chosen, no group stands out. More than
-    # five values of C take longer and seldom improve the choice.
-    chosen = {**DISCOVERY_DEFAULTS, **_searched(settings, n_features)}
-    few = n_samples <= _MAX_SAMPLES and n_samples * n_features <= _MAX_VALUES
-    if "predict_with" not in chosen and few and not mostly_zero(data.source):
-        chosen["predict_with"] = ["support", "groups"]
+    chosen = _searched(settings, data.source.shape[1])
     model = _estimator(DISCOVERY_CV[task], chosen, task, fast=False)
     smallest = _smallest_class(data, task)
     if "cv" not in chosen and data.groups is not None:

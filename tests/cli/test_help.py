@@ -141,8 +141,6 @@ def test_defaults_of_discover_are_those_of_a_run(small, task):
             assert parameters[option.name] is option.opts[0].startswith("--no-")
         elif option.name == "scoring":
             assert content["held_out"]["score"] == SCORES[shown]
-        elif option.name == "predict_with":
-            assert parameters["predict_with"] == parse_value(shown.split(" for dense data")[0])
         else:
             expected = None if shown in NONE else parse_value(shown)
             assert parameters[option.name] == expected, option.name

@@ -29,7 +29,7 @@ def written_out(model, X, y, folds):
     return scores
 
 
-@pytest.mark.parametrize("rule", ["best", "one_se"])
+@pytest.mark.parametrize("rule", ["best", "one_se", "deviance"])
 def test_classifier(planted, rule):
     folds = list(StratifiedKFold(4, shuffle=True, random_state=0).split(planted.X, planted.y))
     model = GroupDiscoveryClassifierCV(12, cv=folds, rule=rule, **OPTIONS).fit(planted.X, planted.y)
@@ -65,7 +65,7 @@ def test_nested_score_is_unbiased_without_signal():
     """The best of many scores is too optimistic. The nested score is not."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 500)), np.arange(60) % 2
-    model = GroupDiscoveryClassifierCV(20, Cs=5, nested=True, random_state=0).fit(X, y)
+    model = GroupDiscoveryClassifierCV(20, Cs=5, rule="best", nested=True, random_state=0).fit(X, y)
     assert model.nested_scores_.mean() < model.best_score_ - 0.05
 
 

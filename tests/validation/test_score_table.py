@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coterie.validation.score_table import Candidate, choose, merge_paths, score_table
+from coterie.validation.score_table import Candidate, choose, merge_paths, score_table, smallest_size
 
 ONE = Candidate(0.1, 0.7, False, "support")
 
@@ -66,3 +66,51 @@ def test_choice(rule, n_features, C, mean, half, row):
 def test_no_score_at_all():
     with pytest.raises(ValueError, match="NaN for every number of features"):
         choose(table([1], [1], [np.nan], [0]), "best")
+
+
+def by_deviance(n_features, C, deviance, half=0.0, score=0.5):
+    """Return a table of two folds with these deviances. All scores are equal unless given."""
+    deviance = np.array(deviance, dtype=float)
+    columns = {"split0_test_deviance": deviance - half, "split1_test_deviance": deviance + half}
+    zeros = np.zeros(len(deviance))
+    return {**table(n_features, C, zeros + score, zeros), "mean_test_deviance": deviance, **columns}
+
+
+@pytest.mark.parametrize(
+    ("n_features", "C", "deviance", "row"),
+    [
+        ([1, 2, 3], [1, 1, 1], [0.9, 0.4, 0.5], 1),
+        ([3, 2, 2], [1, 1, 0.1], [0.4, 0.4, 0.4], 2),
+        ([1, 2, 3], [1, 1, 1], [np.nan, 0.7, 0.6], 2),
+    ],
+)
+def test_choice_by_deviance(n_features, C, deviance, row):
+    """The smallest deviance is chosen, whatever the scores are."""
+    best_elsewhere = np.where(np.arange(3) == row, 0.1, 0.9)
+    assert choose(by_deviance(n_features, C, deviance, score=best_elsewhere), "deviance") == row
+    assert choose(by_deviance(n_features, C, deviance, score=best_elsewhere), "best") != row
+
+
+def test_fewest_features_apply_to_the_deviance():
+    assert choose(by_deviance([1, 2, 3], [1, 1, 1], [0.1, 0.5, 0.4]), "deviance", fewest=2) == 2
+
+
+@pytest.mark.parametrize(("half", "size"), [(0.0, 3), (0.05, 3), (0.15, 2), (0.35, 1)])
+def test_the_smallest_size_is_within_one_standard_error(half, size):
+    """With two folds, the standard error of the best row is half of their difference."""
+    results = by_deviance([1, 2, 3], [1, 1, 1], [0.7, 0.5, 0.4], half)
+    assert smallest_size(results, "deviance") == size
+    assert choose(results, "deviance") == 2
+
+
+def test_the_smallest_size_by_score():
+    results = table([1, 2, 3], [1, 1, 1], [0.61, 0.65, 0.7], [0, 0, 0.095])
+    assert smallest_size(results, "best") == results["n_features"][choose(results, "one_se")] == 1
+
+
+def test_deviances_are_columns_of_the_table():
+    scores = {ONE: [[(1, 0.5), (2, 0.6)], [(1, 0.7), (2, 0.6)]]}
+    results = score_table(scores, None, {ONE: [[(1, 0.8), (2, 0.4)], [(1, 0.6), (2, 0.2)]]})
+    np.testing.assert_allclose(results["mean_test_deviance"], [0.7, 0.3])
+    np.testing.assert_allclose(results["split1_test_deviance"], [0.6, 0.2])
+    assert "mean_test_deviance" not in score_table(scores)

@@ -18,7 +18,7 @@ from coterie.cli.options import option
 from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
-from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS
+from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +92,7 @@ Parameters = Annotated[
             "Cs": "Values of C to choose from, or their number.",
             "thresholds": "Thresholds to choose from.",
             "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
-            "chooses.",
+            "chooses. auto: both for up to 2,000 samples and 10^8 values, otherwise support.",
             "loss": "Loss function.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",
@@ -110,11 +110,10 @@ Parameters = Annotated[
             "random_state": "Seed of folds, half-samples and permutations.",
         },
         defaults={
-            **DISCOVERY_DEFAULTS,
+            "Cs": "4; 5 for one-class",
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; auto with --fast, 1.0 for one-class",
             "thresholds": "the value of --threshold",
-            "predict_with": "support,groups for dense data of up to 2,000 samples, otherwise support",
             "loss": "squared_hinge; squared for regression",
             "class_weight": "none",
             "scoring": "accuracy; r2 for regression; balanced_accuracy for one-class",

@@ -32,6 +32,7 @@ from coterie.search.search import CorrelationLike
 from coterie.solver.loss import LossLike
 from coterie.solver.losses import LossRule
 from coterie.validation.calibration import Calibration, calibrate, scale_of
+from coterie.validation.deviance import HeldOutDeviance
 from coterie.validation.path_search import Fold, SizedOutputs
 
 
@@ -363,8 +364,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
 
     Notes
     -----
-    ``best_score_`` is the best of many scores and therefore slightly optimistic. Score the model on other data.
-    Among equal scores, the candidate with fewer features is chosen, then the one with the smaller C.
+    The default rule compares candidates by the held-out deviance, because accuracy on a few dozen samples is equal for many
+    of them. ``best_score_`` is the score of the chosen candidate and slightly optimistic. Score the model on other data, or
+    use ``nested``. Among equal candidates, the one with fewer features is chosen, then the one with the smaller C.
 
     Examples
     --------
@@ -387,9 +389,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         *,
         loss: str | LossLike = "squared_hinge",
         min_features_to_select: int = 1,
-        Cs: int | Sequence[float] = 10,
+        Cs: int | Sequence[float] = 4,
         thresholds: Sequence[float] | None = None,
-        rule: str = "best",
+        rule: str = "auto",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
@@ -400,7 +402,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,
         keep: str = "support",
-        predict_with: str | Sequence[str] = "support",
+        predict_with: str | Sequence[str] = "auto",
         fit_intercept: bool = True,
         standardize: bool | str | Sequence[bool] = "auto",
         class_weight: ClassWeightLike = None,
@@ -426,6 +428,12 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
                 f"{name} of cv has no training samples of class {absent.tolist()[0]!r}. Shuffle the samples, or pass a number "
                 "of folds (stratified folds)."
             )
+
+    def _held_out_deviance(self, data: Input) -> HeldOutDeviance:
+        """Return the deviance, with the sample weights of the score times the class weights."""
+        assert data.classes is not None
+        weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
+        return HeldOutDeviance(data.targets, class_weights(self.class_weight, data.classes, data.targets, weight))
 
     def _calibration_weight(self, data: Input) -> np.ndarray:
         assert data.classes is not None

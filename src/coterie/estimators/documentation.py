@@ -75,10 +75,10 @@ predict_with : {"support", "groups"}, default="support"
     parameter.
 """,
     "predict_with_choice": """
-predict_with : {"support", "groups"} or list of both, default="support"
+predict_with : {"auto", "support", "groups"} or list of the last two, default="auto"
     Features used for prediction, also within the folds: the support features, or support and affiliated features. From a
     list, validation chooses. ``"groups"`` is evaluated at about a dozen sizes, each of which requires a separate linear
-    model.
+    model. ``"auto"`` stands for both with up to 2,000 samples and 10⁸ values, otherwise for ``"support"``.
 """,
     "fit_intercept": """
 fit_intercept : bool, default=True
@@ -135,17 +135,19 @@ min_features_to_select : int, default=1
     Smallest number of support features to choose. Equal to ``max_features_to_select``, it fixes the number.
 """,
     "Cs": """
-Cs : int or list of float, default=10
-    Values of C, the weight of the loss, to choose from. An integer is a number of values between 1e-4 and 10 with equal
+Cs : int or list of float, default=4
+    Values of C, the weight of the loss, to choose from. An integer is a number of values between 1e-3 and 1 with equal
     ratios, divided by a typical variance of the features (1 for standardised features).
 """,
     "choice": """
 thresholds : list of float or None, default=None
     Thresholds to choose from; None for ``threshold`` only.
 
-rule : {"best", "one_se"}, default="best"
-    Rule of choice: the candidate with the best mean score, or the one with the fewest features whose mean score is within
-    one standard error of the best.
+rule : {"auto", "deviance", "best", "one_se"}, default="auto"
+    Rule of choice. ``"deviance"``: the smallest mean held-out deviance, with the outputs of each fold calibrated by a slope;
+    for classes only. ``"best"``: the best mean score. ``"one_se"``: the fewest features whose mean score is within one
+    standard error of the best. ``"auto"``: ``"deviance"`` for classes if
+    ``scoring`` is None and no class is rare, otherwise ``"best"``.
 
 nested : bool, default=False
     Whether to measure the nested score: the held-out score of the whole procedure, including the choice of settings
@@ -305,6 +307,9 @@ offset_coef_ : ndarray of shape (n_outputs,)
 n_features_ : int
     Chosen number of support features.
 
+smallest_n_features_ : int
+    Fewest features with which the criterion of the choice is within one standard error of its best value.
+
 C_, threshold_ : float
     Chosen C and threshold.
 
@@ -320,7 +325,8 @@ best_score_ : float
 cv_results_ : dict of ndarray
     One row per candidate. ``pandas.DataFrame(model.cv_results_)`` converts it to a table. The columns are ``C``,
     ``threshold``, ``standardize``, ``predict_with``, ``n_features``, the mean and the standard deviation of the scores
-    (``mean_test_score``, ``std_test_score``) and the scores of each fold (``split0_test_score``, ...).
+    (``mean_test_score``, ``std_test_score``) and the scores of each fold (``split0_test_score``, ...). If the deviance
+    decides, its columns (``mean_test_deviance``, ...) follow.
 
 nested_scores_ : ndarray of shape (n_folds,)
     Score on each fold of the candidate that is chosen and fitted without the samples of that fold; only with ``nested``.

@@ -231,7 +231,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     ----------
     %(sizes)s
 
-    Cs : int or list of float, default=10
+    Cs : int or list of float, default=5
         Values of C to choose from. An integer is a number of values between 0.1 and 1000 with equal ratios, divided by the
         number of normal samples times the standard deviation of a typical feature's share in :math:`x \cdot \bar x`, the
         similarity of a sample to the mean. Over this range, the share of accepted training samples rises from none to nearly
@@ -323,9 +323,9 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         max_features_to_select: int = 100,
         *,
         min_features_to_select: int = 1,
-        Cs: int | Sequence[float] = 10,
+        Cs: int | Sequence[float] = 5,
         thresholds: Sequence[float] | None = None,
-        rule: str = "best",
+        rule: str = "auto",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
@@ -336,7 +336,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,
         keep: str = "support",
-        predict_with: str | Sequence[str] = "support",
+        predict_with: str | Sequence[str] = "auto",
         standardize: bool | str | Sequence[bool] = "auto",
         cv: FoldsLike = 5,
         scoring: ScoringLike = "balanced_accuracy",

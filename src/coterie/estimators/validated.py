@@ -36,14 +36,18 @@ from coterie.progress import RoundProgress
 from coterie.search.penalty import typical_variance
 from coterie.search.search import SearchSettings
 from coterie.validation.assessment import assess
+from coterie.validation.deviance import HeldOutDeviance
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import baseline_outputs, nested_choices, pairs_of
 from coterie.validation.path_search import Fold, PathSearch, PathSettings, SizedOutputs
-from coterie.validation.score_table import Candidate, choose, score_table
+from coterie.validation.score_table import Candidate, choose, score_table, smallest_size
 
 # Range of the values of C for an integer ``Cs``, in units of the reciprocal of a typical variance.
-_LOWEST_C, _HIGHEST_C = 1e-4, 10.0
+_LOWEST_C, _HIGHEST_C = 1e-3, 1.0
 _MODEL = OneOf("support", "groups")
+# Limits on samples and values up to which models on whole groups, each of which requires a separate fit, are candidates.
+_MAX_SAMPLES = 2000
+_MAX_VALUES = 10**8
 
 
 class ValidatedDiscovery(GroupDiscovery):
@@ -69,9 +73,9 @@ class ValidatedDiscovery(GroupDiscovery):
         "Cs": Integer(1, 1000) | ListOf(PENALTY),
         "thresholds": ListOf(Number(at_most=1)) | OneOf(None),
         "standardize": Boolean() | OneOf("auto") | ListOf(Boolean()),
-        "predict_with": _MODEL | ListOf(_MODEL),
+        "predict_with": OneOf("auto", "support", "groups") | ListOf(_MODEL),
         "scoring": Scoring(),
-        "rule": OneOf("best", "one_se"),
+        "rule": OneOf("auto", "deviance", "best", "one_se"),
         "nested": Boolean(),
         "embedded_cv": AnyValue(),
     }
@@ -84,28 +88,32 @@ class ValidatedDiscovery(GroupDiscovery):
         moments.require_variation()
         most = min(int(self.max_features_to_select), data.n_features)
         shared = self._shared_settings()
+        deviance = self._held_out_deviance(data)
+        rule = self._settled_rule(deviance, score)
         search = PathSearch(
             settings=shared,
             data=data,
             n_features=most,
-            predict_with=_several(self.predict_with),
+            predict_with=self._kinds(data),
             score=score,
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
             from_margin=is_outlier_detector(self),
+            deviance=deviance if rule == "deviance" else None,
         )
         settings = self._candidate_settings(data, moments)
-        paths, largest, outputs = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
+        paths, largest, outputs, deviances = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
         outer = {candidate: own[: len(folds)] for candidate, own in paths.items()}
-        results = score_table(outer, largest)
+        results = score_table(outer, largest, {candidate: own[: len(folds)] for candidate, own in deviances.items()})
         fewest = min(int(self.min_features_to_select), most)
-        row = choose(results, self.rule, fewest)
+        row = choose(results, rule, fewest)
         chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
         size = int(results["n_features"][row])
         nested = {}
         if self.nested:
             pairs = {candidate: own[len(folds) :] for candidate, own in paths.items()}
-            choices = nested_choices(pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
+            inner = {candidate: own[len(folds) :] for candidate, own in deviances.items()}
+            choices = nested_choices(pairs, len(folds), rule=rule, fewest=fewest, largest=largest, deviances=inner)
             found = [_at_size(outputs[candidate][k], own) for k, (candidate, own) in enumerate(choices)]
             nested = self._assessment(data, folds, score, found, baseline_outputs(data, folds, _chosen(shared, chosen)))
         fitted = self._discovered(
@@ -118,6 +126,7 @@ class ValidatedDiscovery(GroupDiscovery):
             **{f"{name}_": value for name, value in chosen._asdict().items()},
             n_features_=size,
             scoring_=score.name,
+            smallest_n_features_=smallest_size(results, rule, fewest),
             best_score_=float(results["mean_test_score"][row]),
             cv_results_=results,
             **nested,
@@ -170,6 +179,27 @@ class ValidatedDiscovery(GroupDiscovery):
     def _held_out_scores(self, data: Input) -> HeldOutScores:
         """Return the score for the validation."""
         return HeldOutScores(self.scoring, data, self._loss)
+
+    def _held_out_deviance(self, data: Input) -> HeldOutDeviance | None:
+        """Return the deviance for the choice; None without classes."""
+        return None
+
+    def _settled_rule(self, deviance: HeldOutDeviance | None, score: HeldOutScores) -> str:
+        """Return the rule; for ``"auto"``, the deviance if there are classes, none is rare, and no score is given."""
+        if self.rule == "deviance" and deviance is None:
+            raise ValueError(f"rule='deviance' requires classes. Use rule='best' or 'one_se' with {type(self).__name__}.")
+        if self.rule == "auto":
+            balanced = deviance is not None and self.scoring is None and score.name == "accuracy"
+            return "deviance" if balanced else "best"
+        return str(self.rule)
+
+    def _kinds(self, data: Input) -> list[str]:
+        """Return the kinds of predictive models to choose from."""
+        if not (isinstance(self.predict_with, str) and self.predict_with == "auto"):
+            return _several(self.predict_with)
+        n_samples, n_features = data.source.shape
+        few = n_samples <= _MAX_SAMPLES and n_samples * n_features <= _MAX_VALUES
+        return ["support", "groups"] if few and self.correlation is not None else ["support"]
 
     @property
     def _embedded_cv(self) -> FoldsLike:
@@ -275,7 +305,7 @@ def _several(value: Any) -> list[Any]:
 def penalties(Cs: Any, view: FeatureView) -> list[float]:
     """Return the values of C in increasing order: those given, or a number of values over the relevant range.
 
-    The effect of C depends on C times the variance of the features. An integer therefore stands for values from 1e-4 to 10 in
+    The effect of C depends on C times the variance of the features. An integer therefore stands for values from 1e-3 to 1 in
     equal ratios, divided by a typical variance. This is a mean over the features weighted by their variances, because the
     features that vary most are selected first. It is 1 for standardised features.
     """

@@ -12,10 +12,8 @@ import numpy as np
 from coterie.groups.columns import Content, Record
 
 # A group counts as found again if its estimated share of false groups is at most _FEW_FALSE and its confidence exceeds _HALF.
-# It also counts if its confidence is at least _ALWAYS and no group reaches that confidence with permuted labels; a single
-# group cannot have a small share. Without permutations only the confidence counts, which guarantees nothing for features of
-# unequal scale.
-_FEW_FALSE, _HALF = 0.2, 0.5
+# Without permutations its confidence must be at least _ALWAYS, which guarantees nothing for features of unequal scale.
+_FEW_FALSE, _HALF = 0.1, 0.5
 _ALWAYS = 0.9
 # Groups with a larger share of false groups are described as "about as frequent with permuted labels".
 _CHANCE = 0.5
@@ -259,18 +257,17 @@ def _judged_score(held_out: Content | None) -> ScoreVerdict | None:
 def _judged_groups(confidence: Content | None) -> GroupsVerdict | None:
     if confidence is None:
         return None
-    values, share, expected = (
+    values, share = (
         np.array([np.nan if value is None else value for value in confidence[name]], dtype=float)
-        for name in ("confidence", "false_share", "expected_false")
+        for name in ("confidence", "false_share")
     )
     judged = ~np.isnan(values)
     n_groups = int(judged.sum())
     if not n_groups:
         return None
     permuted = confidence["n_permutations"] > 0
-    always = values >= _ALWAYS - 1e-9
-    few = (share <= _FEW_FALSE) & (values > _HALF)
-    sure = judged & (few | (always & (expected == 0.0)) if permuted else always)
+    few = (share <= _FEW_FALSE + 1e-9) & (values > _HALF)
+    sure = judged & (few if permuted else values >= _ALWAYS - 1e-9)
     others = judged & ~sure
     n_found, n_features = int(sure.sum()), confidence.get("n_features")
     most = bool(permuted and n_features and sum(confidence.get("sizes", ())) > _MOST_FEATURES * n_features)
@@ -279,7 +276,7 @@ def _judged_groups(confidence: Content | None) -> GroupsVerdict | None:
         n_found,
         n_groups,
         float(values[sure].min()) if n_found else None,
-        _FEW_FALSE if n_found and permuted and bool(few[sure].all()) else None,
+        _FEW_FALSE if n_found and permuted else None,
         bool(permuted and not most and others.any() and np.nanmedian(share[others]) > _CHANCE),
         n_features,
     )

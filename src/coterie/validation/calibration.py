@@ -58,8 +58,8 @@ class Calibration(NamedTuple):
         array([[0.5 , 0.5 ],
                [0.27, 0.73]])
         """
-        logits = _all_classes(self.slope * outputs + self.offset)
-        return _softmax(logits if predicted is None else _raised(logits, predicted, self.slope * outputs))
+        logits = all_classes(self.slope * outputs + self.offset)
+        return softmax(logits if predicted is None else _raised(logits, predicted, self.slope * outputs))
 
 
 def scale_of(margin: np.ndarray) -> np.ndarray:
@@ -104,14 +104,14 @@ def calibrate(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray | None 
     size = float(np.abs(outputs).max(initial=0.0))
     # Centred values are on the scale of their spread, so that slope and offsets are of similar size.
     centre = weight @ outputs
-    spread = _all_classes(outputs - centre)
+    spread = all_classes(outputs - centre)
     spread = spread - spread.mean(axis=1, keepdims=True) if n_classes > 2 else spread
     scale = float(np.abs(spread).max(initial=0.0))
-    found = _fitted(_all_classes((outputs - centre) / scale), targets, weight) if scale > _NO_SPREAD * size else None
+    found = _fitted(all_classes((outputs - centre) / scale), targets, weight) if scale > _NO_SPREAD * size else None
     if found is None or found[0] <= 0.0:
         return Calibration(0.0, _offsets(np.log(weight @ targets), n_classes))
     slope = float(found[0]) / scale
-    return Calibration(slope, _offsets(found[1:] - slope * _all_classes(centre[None, :])[0], n_classes))
+    return Calibration(slope, _offsets(found[1:] - slope * all_classes(centre[None, :])[0], n_classes))
 
 
 def _fitted(values: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -174,9 +174,9 @@ def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarra
     return targets
 
 
-def _all_classes(outputs: np.ndarray) -> np.ndarray:
-    """Return the values of all classes. For two classes these are 0 and the single output."""
-    return np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
+def all_classes(outputs: np.ndarray) -> np.ndarray:
+    """Return the values of all classes, which are on the last axis. For two classes these are 0 and the single output."""
+    return np.concatenate([np.zeros_like(outputs), outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
 
 
 def _raised(logits: np.ndarray, predicted: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -193,6 +193,7 @@ def _raised(logits: np.ndarray, predicted: np.ndarray, values: np.ndarray) -> np
     return raised
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the probabilities of the classes, which are on the last axis."""
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))

@@ -35,7 +35,13 @@ def pairs_of(folds: Sequence[Fold]) -> list[Fold]:
 
 
 def nested_choices(
-    pairs: Mapping[Candidate, Sequence[ScoredPath]], n_folds: int, *, rule: str, fewest: int, largest: int | None
+    pairs: Mapping[Candidate, Sequence[ScoredPath]],
+    n_folds: int,
+    *,
+    rule: str,
+    fewest: int,
+    largest: int | None,
+    deviances: Mapping[Candidate, Sequence[ScoredPath]] | None = None,
 ) -> list[tuple[Candidate, int]]:
     """Return the candidate and the number of features that are chosen without the samples of each fold.
 
@@ -47,6 +53,8 @@ def nested_choices(
         Number of folds.
     rule, fewest, largest
         Parameters of the choice; see :func:`~coterie.validation.score_table.choose` and ``score_table``.
+    deviances : mapping of Candidate to sequence of ScoredPath, optional
+        Deviances of the models of ``pairs``.
     """
     # Positions in ``pairs`` of the scores that the choice of each outer fold may use.
     inner: list[list[int]] = [[] for _ in range(n_folds)]
@@ -55,11 +63,16 @@ def nested_choices(
         inner[a].append(2 * number + 1)
     choices = []
     for positions in inner:
-        results = score_table({candidate: [paths[k] for k in positions] for candidate, paths in pairs.items()}, largest)
+        results = score_table(_at(pairs, positions), largest, _at(deviances or {}, positions))
         row = choose(results, rule, fewest)
         chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
         choices.append((chosen, int(results["n_features"][row])))
     return choices
+
+
+def _at(paths: Mapping[Candidate, Sequence[ScoredPath]], positions: Sequence[int]) -> dict[Candidate, list[ScoredPath]]:
+    """Return the paths at some positions of each candidate."""
+    return {candidate: [own[k] for k in positions] for candidate, own in paths.items()}
 
 
 def baseline_outputs(data: Input, folds: Sequence[Fold], settings: SearchSettings) -> list[np.ndarray]:

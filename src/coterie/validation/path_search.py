@@ -30,6 +30,7 @@ from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
 from coterie.search.membership import Membership, memberships
 from coterie.search.search import Search, SearchSettings
+from coterie.validation.deviance import HeldOutDeviance
 from coterie.validation.group_models import MemberProducts, group_outputs, sample_columns
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.score_table import Candidate, ScoredPath
@@ -65,11 +66,14 @@ class SearchResult(NamedTuple):
         The size that all paths have reached, if a signal stopped them.
     outputs : dict of Candidate to list of dict of int to SizedOutputs
         Held-out outputs by size for each fold with one part.
+    deviances : dict of Candidate to list of ScoredPath
+        Sizes and held-out deviances, in the order of ``paths``; empty if they were not requested.
     """
 
     paths: dict[Candidate, list[ScoredPath]]
     largest: int | None
     outputs: dict[Candidate, list[dict[int, SizedOutputs]]]
+    deviances: dict[Candidate, list[ScoredPath]]
 
 
 class SizedOutputs(NamedTuple):
@@ -116,6 +120,8 @@ class PathSearch:
         Kinds of models to score.
     score : HeldOutScores
         The score.
+    deviance : HeldOutDeviance or None
+        The deviance, if the choice uses it.
     n_threads : int
         Number of threads. The result does not depend on it.
     progress : callable
@@ -132,6 +138,7 @@ class PathSearch:
     n_threads: int
     progress: Callable[[], RoundProgress]
     from_margin: bool = False
+    deviance: HeldOutDeviance | None = None
 
     def run(self, folds: Sequence[Fold], settings: Sequence[PathSettings]) -> SearchResult:
         """Search with all settings in all folds."""
@@ -141,6 +148,7 @@ class PathSearch:
             setting.candidate(model): [] for setting in settings for model in self.predict_with
         }
         outputs: dict[Candidate, list[dict[int, SizedOutputs]]] = {candidate: [] for candidate in scored}
+        deviances: dict[Candidate, list[ScoredPath]] = {} if self.deviance is None else {candidate: [] for candidate in scored}
         largest: int | None = None
         parts = self._parts(jobs)
         for number, part in enumerate(parts, start=1):
@@ -149,11 +157,13 @@ class PathSearch:
                 for kind, found in path.outputs.items():
                     candidate = setting.candidate(kind)
                     scored[candidate] += self._scored(fold, found)
+                    if self.deviance is not None:
+                        deviances[candidate] += _deviances(self.deviance, fold, found)
                     if len(fold.parts) == 1:
                         outputs[candidate].append({model.size: model for model in found})
                 if path.stopped_at is not None:
                     largest = path.stopped_at if largest is None else min(largest, path.stopped_at)
-        return SearchResult(scored, largest, outputs)
+        return SearchResult(scored, largest, outputs, deviances)
 
     def _finished(self, part: Sequence[Job], note: str) -> list[FinishedPath]:
         """Return the finished paths of some jobs, all over the same source."""
@@ -174,12 +184,9 @@ class PathSearch:
 
         User-defined scores are called from this thread only.
         """
-        paths, first = [], 0
-        for held_out in fold.parts:
-            here = slice(first, first + len(held_out))
-            first = here.stop
-            paths.append([(model.size, self.score(model.outputs[here], held_out)) for model in models])
-        return paths
+        return [
+            [(model.size, self.score(model.outputs[here], held_out)) for model in models] for here, held_out in _places(fold)
+        ]
 
     def _parts(self, jobs: Sequence[Job]) -> list[Sequence[Job]]:
         """Divide the jobs into parts that share passes: each fits into memory and uses one source."""
@@ -194,6 +201,23 @@ class PathSearch:
         """Return the features for a fold: missing values are imputed from its training samples."""
         source = self.data.source
         return source.refilled(fold.weight > 0.0) if isinstance(source, ImputedSource) else source
+
+
+def _places(fold: Fold) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield the position of each held-out part among the held-out samples of a fold, and its samples."""
+    first = 0
+    for held_out in fold.parts:
+        yield slice(first, first + len(held_out)), held_out
+        first += len(held_out)
+
+
+def _deviances(deviance: HeldOutDeviance, fold: Fold, models: Sequence[SizedOutputs]) -> list[ScoredPath]:
+    """Return the deviances of a path's models on each held-out part of a fold."""
+    sizes = [model.size for model in models]
+    return [
+        list(zip(sizes, deviance([model.outputs[here] for model in models], held_out), strict=True))
+        for here, held_out in _places(fold)
+    ]
 
 
 def _finish(

@@ -20,7 +20,11 @@ class Candidate(NamedTuple):
     predict_with: str
 
 
-def score_table(paths: Mapping[Candidate, Sequence[ScoredPath]], largest: int | None = None) -> dict[str, np.ndarray]:
+def score_table(
+    paths: Mapping[Candidate, Sequence[ScoredPath]],
+    largest: int | None = None,
+    deviances: Mapping[Candidate, Sequence[ScoredPath]] | None = None,
+) -> dict[str, np.ndarray]:
     """Return the scores of all candidates at all sizes, one row each, in the format of scikit-learn's ``cv_results_``.
 
     Parameters
@@ -29,27 +33,36 @@ def score_table(paths: Mapping[Candidate, Sequence[ScoredPath]], largest: int | 
         The paths of all folds.
     largest : int, optional
         The size that all paths have reached, if they were stopped early. Larger sizes are omitted.
+    deviances : mapping of Candidate to sequence of ScoredPath, optional
+        Deviances of the same models.
     """
     rows: list[Candidate] = []
     sizes: list[np.ndarray] = []
-    tables: list[np.ndarray] = []
     for candidate, folds in paths.items():
-        own, table = merge_paths(folds, largest)
+        own, _ = merge_paths(folds, largest)
         rows += [candidate] * len(own)
         sizes.append(own)
-        tables.append(table)
-    scores = np.hstack(tables)
-    # A fold in which a score is undefined, such as the AUC of a fold with one class, is left out.
-    known = ~np.isnan(scores)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known.any(axis=0), np.where(known, scores, 0.0).sum(axis=0) / count, np.nan)
-    spread = np.sqrt(np.where(known, (scores - mean) ** 2, 0.0).sum(axis=0) / count)
     return {
         **{name: np.array([getattr(row, name) for row in rows]) for name in Candidate._fields},
         "n_features": np.concatenate(sizes),
-        "mean_test_score": mean,
-        "std_test_score": spread,
-        **{f"split{fold}_test_score": row for fold, row in enumerate(scores)},
+        **_columns("score", paths, largest),
+        **(_columns("deviance", deviances, largest) if deviances else {}),
+    }
+
+
+def _columns(name: str, paths: Mapping[Candidate, Sequence[ScoredPath]], largest: int | None) -> dict[str, np.ndarray]:
+    """Return the mean and the standard deviation over the folds, and the value of each fold.
+
+    A fold in which a score is undefined, such as the AUC of a fold with one class, is left out.
+    """
+    table = np.hstack([merge_paths(folds, largest)[1] for folds in paths.values()])
+    known = ~np.isnan(table)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known.any(axis=0), np.where(known, table, 0.0).sum(axis=0) / count, np.nan)
+    return {
+        f"mean_test_{name}": mean,
+        f"std_test_{name}": np.sqrt(np.where(known, (table - mean) ** 2, 0.0).sum(axis=0) / count),
+        **{f"split{fold}_test_{name}": row for fold, row in enumerate(table)},
     }
 
 
@@ -91,17 +104,30 @@ def standard_error(scores: np.ndarray) -> np.ndarray:
 def choose(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int:
     """Return the row that a rule chooses among those with at least ``fewest`` features (or the largest size, if smaller).
 
-    ``"best"`` chooses the best mean score. ``"one_se"`` chooses the fewest features whose mean score is within one standard
-    error (:func:`standard_error` over the folds, of the best row) of the best. Ties are broken by fewer features, then the
-    better score, then the smaller C, then the first row.
+    ``"best"`` chooses the best mean score, ``"deviance"`` the smallest mean deviance. ``"one_se"`` chooses the fewest features
+    whose mean score is within one standard error (:func:`standard_error` over the folds, of the best row) of the best. Ties
+    are broken by fewer features, then the better criterion, then the smaller C, then the first row.
     """
-    mean = np.where(np.isnan(results["mean_test_score"]), -np.inf, results["mean_test_score"])
+    return _chosen_row(results, "deviance" if rule == "deviance" else "score", fewest, within=rule == "one_se")
+
+
+def smallest_size(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int:
+    """Return the fewest features with which a rule's criterion is within one standard error of its best value."""
+    row = _chosen_row(results, "deviance" if rule == "deviance" else "score", fewest, within=True)
+    return int(results["n_features"][row])
+
+
+def _chosen_row(results: Mapping[str, np.ndarray], criterion: str, fewest: int, *, within: bool) -> int:
+    """Return the row with the best mean, or the fewest features ``within`` one standard error of the best."""
+    mean = results[f"mean_test_{criterion}"] * (-1.0 if criterion == "deviance" else 1.0)
+    mean = np.where(np.isnan(mean), -np.inf, mean)
     if np.isneginf(mean).all():
         raise ValueError("The score is NaN for every number of features. Choose another scoring or other folds.")
     mean = np.where(results["n_features"] >= min(fewest, results["n_features"].max()), mean, -np.inf)
     order = np.lexsort((results["C"], -mean, results["n_features"]))
     best = order[np.argmax(mean[order])]
     limit = mean[best]
-    if rule == "one_se":
-        limit = limit - standard_error(np.array([results[name][best] for name in results if name.startswith("split")]))
+    if within:
+        splits = [column for name, column in results.items() if name.startswith("split") and name.endswith(criterion)]
+        limit = limit - standard_error(np.array([column[best] for column in splits]))
     return int(order[np.argmax(mean[order] >= limit)])
