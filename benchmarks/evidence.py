@@ -80,6 +80,7 @@ PAGES = {
     "ranking-evidence": Page(("daf_madelon.py --slow --splits 5", "daf_curves.py --slow", "daf_adaptive.py", "daf_wide.py")),
     "redundancy-evidence": Page(("grm_scale.py",), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),
+    "score-intervals-evidence": Page(("score_intervals.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
     "validated-evidence": Page(("validated.py",)),
     "versions": Page(("versions.py --before ../before/src",)),

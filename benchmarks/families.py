@@ -129,7 +129,7 @@ def discovered(X: np.ndarray, y: np.ndarray, threads: int, **options: Any) -> co
 def is_better(result: coterie.Discovery) -> bool:
     """Return True if the held-out score exceeds that of the baseline by more than two standard errors."""
     held_out = result.held_out
-    return held_out is not None and held_out.mean - 2 * held_out.error > held_out.constant
+    return held_out is not None and held_out.predicts
 
 
 def linked(data: Pedigrees, support: int) -> int | None:

@@ -396,7 +396,8 @@ def test_a_signal_ends_it_with_what_has_been_found(table, monkeypatch):
 
 
 def test_defaults_of_the_confidences(planted):
-    found = coterie.discover(planted.X[:60, :10], planted.y[:60], n_features_to_select=2, C=1.0, cv=3)
+    with pytest.warns(match="may be no better than a constant prediction"):  # 60 samples
+        found = coterie.discover(planted.X[:60, :10], planted.y[:60], n_features_to_select=2, C=1.0, cv=3)
     assert (found.confidence.n_pairs, found.confidence.n_permutations, found.confidence.seed) == (25, 5, 0)
 
 
@@ -627,3 +628,32 @@ def test_different_scales_are_reported_without_scaling_only(chosen):
     for standardize in (True, "auto"):
         chosen(X, y, standardize=standardize)
     chosen(X[:, :4], y, standardize=False)
+
+
+@pytest.mark.filterwarnings("ignore:Classes with few samples")
+def test_a_rare_class_is_judged_by_the_auc():
+    """With 0.7 % positives the accuracy of a constant is 0.993, so the accuracy cannot show that three groups predict."""
+    rng = np.random.default_rng(0)
+    latent = rng.standard_normal((2000, 8))
+    risk = latent[:, :3].sum(axis=1) + 0.7 * rng.standard_normal(2000)
+    y = np.where(risk >= np.sort(risk)[-14], "ill", "well")
+    X = np.repeat(latent, 3, axis=1) + 0.3 * rng.standard_normal((2000, 24))
+    options = {"Cs": 2, "max_features_to_select": 4, "n_pairs": 0, "predict_with": "support"}
+    found = coterie.discover(X, y, **options)
+    assert found.model.scoring_ == "roc_auc"
+    assert found.verdict.score.prediction == "predicts"
+    assert found.held_out.score == "ROC AUC"
+    assert found.held_out.interval[0] > 0.7
+    assert found.held_out.constant == 0.5
+    assert {feature // 3 for feature in found.model.support_features_[:3]} == {0, 1, 2}
+    reason = "The score is the ROC AUC, not the accuracy, because class ill has 0.007 of the samples."
+    assert found.judgement.endswith(reason)
+    assert found.summary["score"] == reason
+    assert reason in found.report().html
+    assert found.held_out.confusion["classes"] == ["ill", "well"]
+    assert set(found.held_out.figures) == {"accuracy", "balanced accuracy", "ROC AUC", "Brier score"}
+    named = coterie.discover(X, y, scoring="accuracy", **options)  # AUC decides, whatever validation uses.
+    assert named.model.scoring_ == "accuracy"
+    assert named.held_out.score == "ROC AUC"
+    assert named.held_out.folds == []
+    assert not any("constant prediction" in warning for warning in named.warnings)

@@ -154,7 +154,7 @@ def test_regression_and_embedded_folds_accept_groups():
 
 def test_discover_uses_groups_and_reduces_folds():
     X, y, groups = repeated_rows(8, 12, 60)
-    with pytest.warns(UserWarning, match="not clearly better"):
+    with pytest.warns(UserWarning, match="may be no better"):
         found = coterie.discover(X, y, groups=groups, n_pairs=3, n_permutations=1, max_features_to_select=5)
     assert found.model.cv == 4
     assert found.model.n_sample_groups_ == 8

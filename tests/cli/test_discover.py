@@ -65,12 +65,13 @@ QUICK = ("--max-features-to-select", "6", "--n-pairs", "3", "--n-permutations", 
 def test_validated_by_default(shell, svm):
     """The number of features and C are chosen, and the scores are those of held-out samples."""
     result = shell("discover", svm, *QUICK, "--predict-with", "support")
-    figures, judgement = result.stdout.split("Held-out accuracy", 1)  # the judgement follows the figures
-    for words in (r"held-out accuracy +0\.\d+ ± ", r"baseline \(constant\) +0\.\d+", r"groups +\d+ with", r"seconds +\d"):
+    figures, judgement = re.split("[Hh]eld-out accuracy 0", result.stdout)  # the judgement follows the figures
+    score = r"held-out accuracy +0\.\d+ \(95% interval 0\.\d+ to "
+    for words in (score, r"baseline \(constant\) +0\.\d+", r"groups +\d+ with", r"seconds +\d"):
         assert re.search(words, figures)
     assert "groups" in judgement
     quiet = shell("discover", svm, *QUICK, "--predict-with", "support", "--quiet", "--overwrite").stdout
-    assert "Held-out accuracy" in quiet
+    assert re.search("[Hh]eld-out accuracy 0", quiet)
     assert "seconds" not in quiet
     assert "confidence" in result.stdout
     content = read_result(shell.folder / "data-groups")
@@ -81,7 +82,10 @@ def test_validated_by_default(shell, svm):
     held_out = content["held_out"]
     assert held_out["folds"] == pytest.approx(model.nested_scores_.tolist())
     assert held_out["score"] == "accuracy"
-    assert held_out["constant"] == pytest.approx(model.constant_scores_.mean())
+    assert held_out["constant"] == pytest.approx(model.baseline_scores_["accuracy"])
+    assert held_out["value"] == pytest.approx(model.held_out_scores_["accuracy"])
+    assert held_out["interval"] == pytest.approx(model.held_out_intervals_["accuracy"])
+    assert content["verdict"]["score"]["value"] == held_out["value"]
     assert held_out["training"] == content["summary"]["accuracy on the training data"]
     confidence = group_confidence(model, X.tocsc(), y, n_pairs=3, n_permutations=1, random_state=0)
     assert content["confidence"]["confidence"] == pytest.approx(confidence.confidence.tolist())
@@ -129,7 +133,7 @@ def test_a_warning_without_signal(shell):
     dump_svmlight_file(X, y, "noise.svm", zero_based=False)
     options = ("--max-features-to-select", "5", "--n-pairs", "4", "--n-permutations", "1", "--C", "1", "--random-state", "0")
     result = shell("discover", "noise.svm", *options)
-    assert "do not predict clearly better than a constant" in result.stdout
+    assert "may predict better than a constant, but the interval includes it" in result.stdout
     assert "better than a constant prediction" in result.stderr
 
 

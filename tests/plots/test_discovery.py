@@ -27,7 +27,8 @@ def test_score_curve(data):
     np.testing.assert_array_equal(line.get_xdata(), model.cv_results_["n_features"][own])
     np.testing.assert_array_equal(line.get_ydata(), model.cv_results_["mean_test_score"][own])
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert sorted(labels) == sorted(["held-out score", f"chosen: {model.n_features_}", "constant prediction", "nested score"])
+    shown = ["held-out score", f"chosen: {model.n_features_}", "constant prediction", "nested score, 95% interval"]
+    assert sorted(labels) == sorted(shown)
     with pytest.raises(ValueError, match="no cv_results_"):
         score_curve(GroupDiscoveryClassifier(2).fit(*data))
 

@@ -20,17 +20,18 @@ def confidence_of(values, shares, n_permutations=5, n_features=1000):
     ("values", "shares", "n_permutations", "sentence"),
     [
         ([1.0, 0.97, 0.3, 0.2], [0.1, 0.1, 0.8, 1.0], 5, "2 of 4 groups are found again in at least 97% of the half-samples"
-         " (false discovery rate at most 20%). "
+         " (false discovery rate at most 10%). "
          "The others are found about as often with permuted labels."),
         ([1.0, 0.5], [0.1, 0.2], 5, "1 of 2 groups is found again in 100% of the half-samples"
-         " (false discovery rate at most 20%). The others are less certain."),
+         " (false discovery rate at most 10%). The others are less certain."),
         ([0.95, 0.92], [0.6, 0.6], 5, "None of the 2 groups is reliably found again in other samples. They are found about as "
          "often with permuted labels."),
-        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups are found again in at least 60% of the half-samples"
-         " (false discovery rate at most 20%). "
+        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "1 of 3 groups is found again in at least 70% of the half-samples"
+         " (false discovery rate at most 10%). "
          "The others are less certain."),
         ([0.95, None], [None, None], 0, "The group is found again in at least 95% of the half-samples."),
-        ([1.0], [0.25], 3, "The group is found again in 100% of the half-samples."),
+        ([1.0], [0.25], 3, "The group is not reliably found again in other samples."),
+        ([1.0], [0.1], 9, "The group is found again in 100% of the half-samples (false discovery rate at most 10%)."),
         ([0.6], [0.25], 3, "The group is not reliably found again in other samples."),
         ([0.2, 0.1], [0.3, 0.4], 5, "None of the 2 groups is reliably found again in other samples. Inspect them one by one."),
         ([None], [None], 0, ""),
@@ -117,7 +118,7 @@ def test_result_has_all_judgements(tmp_path):
     group_effects(model, data.X, data.y).attach_to(model)
     target = {"label": "<b>ill</b>", "classes": {"no": 140, "yes": 160}}
     result = Discovery(
-        model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8], 0.5, 1.0), target=target
+        model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8, 0.85], 0.5, 1.0), target=target
     )
     write_result(tmp_path / "out", result)
     content = read_result(tmp_path / "out")
@@ -125,7 +126,7 @@ def test_result_has_all_judgements(tmp_path):
     assert content["target"] == target
     assert content["groups"][0]["confidence"] == content["confidence"]["confidence"][0] == model.groups_[0].confidence
     assert content["groups"][0]["members"][0]["share"] == model.confidence_.support_confidence[0]
-    assert "groups are found again" in content["judgement"]
+    assert "None of the 6 groups" in content["judgement"]  # A single permutation is too few.
     table = (tmp_path / "out" / "groups.csv").read_text().splitlines()
     assert ",confidence,share,marks,direction" in table[0]
     page = (tmp_path / "out" / "report.html").read_text()

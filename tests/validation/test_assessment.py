@@ -65,7 +65,8 @@ def test_brier_score():
     """Each fold has probabilities whose calibration does not use it."""
     X, y = sample()
     folds = folds_of(y)
-    model = GroupDiscoveryClassifierCV(3, Cs=[0.1], nested=True, min_features_to_select=3, cv=folds).fit(X, y)
+    options = {"min_features_to_select": 3, "Cs": [0.1], "predict_with": "support"}
+    model = GroupDiscoveryClassifierCV(3, nested=True, cv=folds, **options).fit(X, y)
     values = np.empty(len(y))
     for train, held_out in folds:
         own = chosen_estimator(model).fit(X[train], y[train])
