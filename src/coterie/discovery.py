@@ -23,7 +23,7 @@ from coterie.estimators.documentation import documented
 from coterie.inputs.targets import task_of
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
-from coterie.methods import DISCOVERY, DISCOVERY_CV, load
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.judgement import HeldOut, score_name, score_warning
@@ -142,8 +142,8 @@ def discover(
 
     Notes
     -----
-    The settings are chosen as by the estimators, with the same defaults. ``rule="one_se"`` chooses fewer features. With
-    ``fast=True``, or without labels for validation, a search in at most 100 features continues to convergence unless
+    One default differs from those of the estimators: the fewest features within one standard error of the best are chosen
+    (``rule="one_se"``), so that groups stand out. ``rule="auto"`` chooses the model that predicts best. With ``fast``, or without labels for validation, a search in at most 100 features continues to convergence unless
     ``n_features_to_select`` is given.
 
     Ctrl-C during the fit raises ``KeyboardInterrupt``. During the estimation of confidences, the completed half-samples are
@@ -307,7 +307,8 @@ def _plain(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
 def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
     """Return the estimator that chooses the settings that are not given."""
     n_samples, n_features = data.source.shape
-    chosen = _searched(settings, n_features)
+    # The fewest features within one standard error of the best: if nearly all are chosen, no group stands out.
+    chosen = {**DISCOVERY_DEFAULTS, **_searched(settings, n_features)}
     model = _estimator(DISCOVERY_CV[task], chosen, task, fast=False)
     smallest = n_samples if task == "regression" else min(np.unique(np.asarray(data.y), return_counts=True)[1])
     folds = model.cv if isinstance(model.cv, Integral) else _MIN_CLASS_SIZE

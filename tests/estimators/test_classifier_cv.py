@@ -131,7 +131,7 @@ def test_finds_the_planted_number(planted):
 
 
 def test_one_standard_error(planted):
-    options = {"Cs": 3, "cv": 3, "random_state": 0}
+    options = {"Cs": 3, "cv": 3, "scoring": "accuracy", "random_state": 0}
     best = GroupDiscoveryClassifierCV(20, **options).fit(planted.X, planted.y)
     few = GroupDiscoveryClassifierCV(20, rule="one_se", **options).fit(planted.X, planted.y)
     results = few.cv_results_

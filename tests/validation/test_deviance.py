@@ -88,7 +88,9 @@ def test_the_default_rule_is_the_smallest_deviance(rng):
     assert model.smallest_n_features_ <= model.n_features_
     same = GroupDiscoveryClassifierCV(10, rule="deviance", scoring="roc_auc", **options).fit(X, y)
     np.testing.assert_array_equal(same.cv_results_["mean_test_deviance"], results["mean_test_deviance"])
-    for given in ({"scoring": "roc_auc"}, {"rule": "best"}, {"rule": "one_se"}):
+    few = GroupDiscoveryClassifierCV(10, rule="one_se", **options).fit(X, y)
+    assert few.n_features_ == few.smallest_n_features_ == model.smallest_n_features_
+    for given in ({"scoring": "roc_auc"}, {"rule": "best"}, {"rule": "one_se", "scoring": "accuracy"}):
         other = GroupDiscoveryClassifierCV(10, **options, **given).fit(X, y)
         assert "mean_test_deviance" not in other.cv_results_
     assert "mean_test_deviance" not in GroupDiscoveryRegressorCV(5, Cs=2, cv=3).fit(X, X[:, 0]).cv_results_

@@ -17,7 +17,7 @@ from coterie.cli.options import option
 from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
-from coterie.methods import DISCOVERY, DISCOVERY_CV
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS
 
 if TYPE_CHECKING:
     from coterie import Discovery
@@ -107,6 +107,7 @@ Parameters = Annotated[
             "random_state": "Seed of folds, half-samples and permutations.",
         },
         defaults={
+            **DISCOVERY_DEFAULTS,
             "Cs": "4; 5 for one-class",
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; 1.0 with --fast",

@@ -96,7 +96,7 @@ class ValidatedDiscovery(GroupDiscovery):
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
             from_margin=is_outlier_detector(self),
-            deviance=deviance if rule == "deviance" else None,
+            deviance=deviance if rule == "deviance" or (rule == "one_se" and self.scoring is None) else None,
         )
         settings = self._candidate_settings(data, moments)
         paths, largest, outputs, deviances = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
