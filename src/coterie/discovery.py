@@ -143,7 +143,8 @@ def discover(
     Notes
     -----
     One default differs from those of the estimators: the fewest features within one standard error of the best are chosen
-    (``rule="one_se"``), so that groups stand out. ``rule="auto"`` chooses the model that predicts best. With ``fast``, or without labels for validation, a search in at most 100 features continues to convergence unless
+    (``rule="one_se"``), so that groups stand out. ``rule="auto"`` chooses the model that predicts best. With
+    ``fast=True``, or without labels for validation, a search in at most 100 features continues to convergence unless
     ``n_features_to_select`` is given.
 
     Ctrl-C during the fit raises ``KeyboardInterrupt``. During the estimation of confidences, the completed half-samples are
