@@ -436,7 +436,7 @@ def some(n_samples, n_features, density=1.0):
 @pytest.mark.filterwarnings("ignore:Classes with few samples")
 def test_defaults_of_the_validation(chosen):
     model = chosen(*some(30, 5))
-    assert (model.rule, model.Cs, model.cv, model.nested, model.random_state) == ("one_se", 4, 5, True, 0)
+    assert (model.rule, model.Cs, model.cv, model.nested, model.random_state) == ("one_se", 3, 5, True, 0)
     assert chosen(*some(30, 5), rule="best", Cs=3, nested=False).get_params()["nested"] is False
     model = chosen(*some(30, 5), n_features_to_select=0.4, C=2.0)
     assert (model.min_features_to_select, model.max_features_to_select, model.Cs) == (2, 2, [2.0])

@@ -121,6 +121,8 @@ def test_groups_are_candidates_up_to_some_size(rng, monkeypatch, limit, value, b
     size = len(X) if limit == "_MAX_SAMPLES" else X.size
     monkeypatch.setattr(validated, limit, size + value)
     model = GroupDiscoveryClassifierCV(3, Cs=[0.1], cv=2).fit(X, y)
+    assert set(model.cv_results_["predict_with"]) == ({"groups"} if both else {"support"})
+    model = GroupDiscoveryRegressorCV(3, Cs=[0.1], cv=2).fit(X, X[:, 0])
     assert set(model.cv_results_["predict_with"]) == ({"support", "groups"} if both else {"support"})
 
 

@@ -89,7 +89,7 @@ Parameters = Annotated[
             "Cs": "Values of C to choose from, or their number.",
             "thresholds": "Thresholds to choose from.",
             "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
-            "chooses. auto: both for up to 2,000 samples and 10^8 values, otherwise support.",
+            "chooses. auto: groups for classes, both for other tasks; support for more than 2,000 samples.",
             "loss": "Loss function.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",
@@ -108,7 +108,7 @@ Parameters = Annotated[
         },
         defaults={
             **DISCOVERY_DEFAULTS,
-            "Cs": "4; 5 for one-class",
+            "Cs": "3; 4 for regression; 5 for one-class",
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; 1.0 with --fast",
             "thresholds": "the value of --threshold",

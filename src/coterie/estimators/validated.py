@@ -42,6 +42,8 @@ from coterie.validation.score_table import Candidate, choose, score_table, small
 
 # Range of the values of C for an integer ``Cs``, in units of the reciprocal of a typical variance.
 _LOWEST_C, _HIGHEST_C = 1e-3, 1.0
+# The highest value if all models use whole groups, which need more regularisation.
+_HIGHEST_C_OF_GROUPS = 0.1
 _MODEL = OneOf("support", "groups")
 # Limits on samples and values up to which models on whole groups, each of which requires a separate fit, are candidates.
 _MAX_SAMPLES = 2000
@@ -64,6 +66,7 @@ class ValidatedDiscovery(GroupDiscovery):
     standardize_: bool
     predict_with_: str
     n_features_: int
+    _automatic_kinds: ClassVar[tuple[str, ...]] = ("support", "groups")
     _allowed: ClassVar[dict[str, Rule]] = {
         "max_features_to_select": Integer(1),
         "min_features_to_select": Integer(1),
@@ -155,7 +158,7 @@ class ValidatedDiscovery(GroupDiscovery):
             return _several(self.predict_with)
         n_samples, n_features = data.source.shape
         few = n_samples <= _MAX_SAMPLES and n_samples * n_features <= _MAX_VALUES
-        return ["support", "groups"] if few and self.correlation is not None else ["support"]
+        return list(self._automatic_kinds) if few and self.correlation is not None else ["support"]
 
     @property
     def _embedded_cv(self) -> FoldsLike:
@@ -175,7 +178,7 @@ class ValidatedDiscovery(GroupDiscovery):
             PathSettings(C, threshold, standardize)
             for standardize in self._scales(data)
             for threshold in dict.fromkeys(thresholds)
-            for C in self._penalties(view(standardize=standardize))
+            for C in self._penalties(view(standardize=standardize), self._kinds(data))
         ]
 
     @property
@@ -188,9 +191,9 @@ class ValidatedDiscovery(GroupDiscovery):
         """Whether a number of folds stands for stratified folds."""
         return is_classifier(self)
 
-    def _penalties(self, view: FeatureView) -> list[float]:
-        """Return the values of C for features of this scale."""
-        return penalties(self.Cs, view)
+    def _penalties(self, view: FeatureView, kinds: Sequence[str]) -> list[float]:
+        """Return the values of C for features of this scale and these kinds of models."""
+        return penalties(self.Cs, view, kinds)
 
     def _scales(self, data: Input) -> list[bool]:
         """Return the values of ``standardize`` to choose from."""
@@ -251,14 +254,15 @@ def _several(value: Any) -> list[Any]:
     return [value] if single else list(dict.fromkeys(value))
 
 
-def penalties(Cs: Any, view: FeatureView) -> list[float]:
+def penalties(Cs: Any, view: FeatureView, kinds: Sequence[str] = ("support",)) -> list[float]:
     """Return the values of C in increasing order: those given, or a number of values over the relevant range.
 
-    The effect of C depends on C times the variance of the features. An integer therefore stands for values from 1e-3 to 1 in
-    equal ratios, divided by a typical variance. This is a mean over the features weighted by their variances, because the
-    features that vary most are selected first. It is 1 for standardised features.
+    The effect of C depends on C times the variance of the features. An integer therefore stands for values from 1e-3 to 1 (0.1
+    if all models use whole groups) in equal ratios, divided by a typical variance. This is a mean over the features weighted
+    by their variances, because the features that vary most are selected first. It is 1 for standardised features.
     """
-    return grid(Cs, _LOWEST_C, _HIGHEST_C, lambda: _typical_variance(view))
+    highest = _HIGHEST_C_OF_GROUPS if list(kinds) == ["groups"] else _HIGHEST_C
+    return grid(Cs, _LOWEST_C, highest, lambda: _typical_variance(view))
 
 
 def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> list[float]:
