@@ -64,7 +64,7 @@ def test_classes(table, found):
 def test_it_is_the_estimator_and_its_confidence(table, found):
     """With the settings that the procedure gives them."""
     X, y = table
-    model = coterie.GroupDiscoveryClassifierCV(4, Cs=[0.1, 1.0], cv=3, nested=True, random_state=0).fit(X, y)
+    model = coterie.GroupDiscoveryClassifierCV(4, Cs=[0.1, 1.0], cv=3, rule="one_se", nested=True, random_state=0).fit(X, y)
     confidence = coterie.group_confidence(model, X, y, n_pairs=2, n_permutations=1, random_state=0)
     assert found.model.get_params() == model.get_params()
     assert found.groups == model.groups_
@@ -433,7 +433,7 @@ def some(n_samples, n_features, density=1.0):
 @pytest.mark.filterwarnings("ignore:Classes with few samples")
 def test_defaults_of_the_validation(chosen):
     model = chosen(*some(30, 5))
-    assert (model.rule, model.Cs, model.cv, model.nested, model.random_state) == ("auto", 4, 5, True, 0)
+    assert (model.rule, model.Cs, model.cv, model.nested, model.random_state) == ("one_se", 3, 5, True, 0)
     assert chosen(*some(30, 5), rule="best", Cs=3, nested=False).get_params()["nested"] is False
     model = chosen(*some(30, 5), n_features_to_select=0.4, C=2.0)
     assert (model.min_features_to_select, model.max_features_to_select, model.Cs) == (2, 2, [2.0])

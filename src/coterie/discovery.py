@@ -34,7 +34,7 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.interruption import stop_requested
-from coterie.methods import DISCOVERY, DISCOVERY_CV, load
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.held_out import held_out_of
@@ -161,7 +161,8 @@ def discover(
 
     Notes
     -----
-    The settings are chosen as by the estimators, with the same defaults. ``rule="one_se"`` chooses fewer features. With
+    One default differs from those of the estimators: the fewest features within one standard error of the best are chosen
+    (``rule="one_se"``), so that groups stand out. ``rule="auto"`` chooses the model that predicts best. With
     ``fast=True``, or without labels for validation, a search in at most 100 features continues to convergence unless
     ``n_features_to_select`` is given.
 
@@ -323,7 +324,8 @@ def _plain(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
 
 def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
     """Return the estimator that chooses the settings that are not given."""
-    chosen = _searched(settings, data.source.shape[1])
+    # The fewest features within one standard error of the best: if nearly all are chosen, no group stands out.
+    chosen = {**DISCOVERY_DEFAULTS, **_searched(settings, data.source.shape[1])}
     model = _estimator(DISCOVERY_CV[task], chosen, task, fast=False)
     smallest = _smallest_class(data, task)
     if "cv" not in chosen and data.groups is not None:
@@ -420,6 +422,7 @@ def _cautions(data: OpenedData, task: str) -> list[Caution]:
         groups=data.groups,
         covariates=data.covariates,
         columns=data.other_columns,
+        offset=data.offset is not None,
         is_genetic="chromosome" in data.feature_info,
     )
     return find_cautions(data.source, about)

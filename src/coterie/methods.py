@@ -102,6 +102,8 @@ DISCOVERY_CV = {
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
     "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClassCV",
 }
+# Parameters of the validated estimators for which coterie.discover has another default.
+DISCOVERY_DEFAULTS: Mapping[str, Any] = {"rule": "one_se"}
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")
 _NESTED_IF_GREEDY: dict[str, Mapping[str, Any]] = {
     "nested_if": {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"},

@@ -78,7 +78,7 @@ def test_validated_by_default(shell, svm):
     assert content["estimator"] == "GroupDiscoveryClassifierCV"
     assert content["parameters"]["max_features_to_select"] == 6
     X, y = load_svmlight_file(str(svm))
-    model = GroupDiscoveryClassifierCV(6, predict_with="support", nested=True, random_state=0).fit(X.tocsc(), y)
+    model = GroupDiscoveryClassifierCV(6, rule="one_se", predict_with="support", nested=True, random_state=0).fit(X.tocsc(), y)
     held_out = content["held_out"]
     assert held_out["folds"] == pytest.approx(model.nested_scores_.tolist())
     assert held_out["score"] == "accuracy"

@@ -133,7 +133,7 @@ def test_finds_the_planted_number(planted):
 
 
 def test_one_standard_error(planted):
-    options = {"Cs": 3, "cv": 3, "random_state": 0}
+    options = {"Cs": 3, "cv": 3, "scoring": "accuracy", "random_state": 0}
     best = GroupDiscoveryClassifierCV(20, **options).fit(planted.X, planted.y)
     few = GroupDiscoveryClassifierCV(20, rule="one_se", **options).fit(planted.X, planted.y)
     results = few.cv_results_
@@ -148,10 +148,13 @@ def test_one_standard_error(planted):
 def test_a_number_of_Cs_is_a_grid_over_a_typical_variance(rng, standardize):
     X, y = grouped_matrix(rng)
     X[:, 3] *= 100.0
-    model = GroupDiscoveryClassifierCV(2, Cs=4, cv=2, standardize=standardize).fit(X, y)
+    options = {"cv": 2, "standardize": standardize}
+    groups = GroupDiscoveryClassifierCV(2, Cs=3, **options).fit(X, y)
+    model = GroupDiscoveryClassifierCV(2, Cs=4, predict_with=["support", "groups"], **options).fit(X, y)
     variance = X.var(axis=0)
     typical = 1.0 if standardize else (variance**2).sum() / variance.sum()
     np.testing.assert_allclose(np.unique(model.cv_results_["C"]), 10.0 ** np.arange(-3, 1) / typical)
+    np.testing.assert_allclose(np.unique(groups.cv_results_["C"]), 10.0 ** np.arange(-3, 0) / typical)
     without = GroupDiscoveryClassifierCV(2, Cs=4, cv=2, fit_intercept=False, standardize=False).fit(
         X + 1.0, y
     )  # judged about zero

@@ -96,7 +96,9 @@ def test_the_default_rule_is_the_smallest_deviance(rng):
     assert model.smallest_n_features_ <= model.n_features_
     same = GroupDiscoveryClassifierCV(10, rule="deviance", scoring="roc_auc", **options).fit(X, y)
     np.testing.assert_array_equal(same.cv_results_["mean_test_deviance"], results["mean_test_deviance"])
-    for given in ({"scoring": "roc_auc"}, {"rule": "best"}, {"rule": "one_se"}):
+    few = GroupDiscoveryClassifierCV(10, rule="one_se", **options).fit(X, y)
+    assert few.n_features_ == few.smallest_n_features_ == model.smallest_n_features_
+    for given in ({"scoring": "roc_auc"}, {"rule": "best"}, {"rule": "one_se", "scoring": "accuracy"}):
         other = GroupDiscoveryClassifierCV(10, **options, **given).fit(X, y)
         assert "mean_test_deviance" not in other.cv_results_
     assert "mean_test_deviance" not in GroupDiscoveryRegressorCV(5, Cs=2, cv=3).fit(X, X[:, 0]).cv_results_
@@ -127,6 +129,8 @@ def test_groups_are_candidates_up_to_some_size(rng, monkeypatch, limit, value, b
     size = len(X) if limit == "_MAX_SAMPLES" else X.size
     monkeypatch.setattr(validated, limit, size + value)
     model = GroupDiscoveryClassifierCV(3, Cs=[0.1], cv=2).fit(X, y)
+    assert set(model.cv_results_["predict_with"]) == ({"groups"} if both else {"support"})
+    model = GroupDiscoveryRegressorCV(3, Cs=[0.1], cv=2).fit(X, X[:, 0])
     assert set(model.cv_results_["predict_with"]) == ({"support", "groups"} if both else {"support"})
 
 

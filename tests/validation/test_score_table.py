@@ -99,8 +99,9 @@ def test_fewest_features_apply_to_the_deviance():
 def test_the_smallest_size_is_within_one_standard_error(half, size):
     """With two folds, the standard error of the best row is half of their difference."""
     results = by_deviance([1, 2, 3], [1, 1, 1], [0.7, 0.5, 0.4], half)
-    assert smallest_size(results, "deviance") == size
+    assert smallest_size(results, "deviance") == smallest_size(results, "one_se") == size
     assert choose(results, "deviance") == 2
+    assert choose(results, "one_se") == size - 1
 
 
 def test_the_smallest_size_by_score():

@@ -18,7 +18,7 @@ from coterie.cli.options import option
 from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
-from coterie.methods import DISCOVERY, DISCOVERY_CV
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +92,7 @@ Parameters = Annotated[
             "Cs": "Values of C to choose from, or their number.",
             "thresholds": "Thresholds to choose from.",
             "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
-            "chooses. auto: both for up to 2,000 samples and 10^8 values, otherwise support.",
+            "chooses. auto: groups for classes, both for other tasks; support for more than 2,000 samples.",
             "loss": "Loss function.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",
@@ -100,8 +100,8 @@ Parameters = Annotated[
             "of ten values are zero.",
             "class_weight": 'Weights of the classes, such as {"case": 2, "control": 1}, or balanced.',
             "cv": "Number of folds; with --fast, of embedded cross-validation.",
-            "scoring": "Score to validate with: a name of scikit-learn. If a class is rare, roc_auc or balanced_accuracy is the "
-            "default.",
+            "scoring": "Score to validate with: a name of scikit-learn. The default is roc_auc or balanced_accuracy if a class "
+            "is rare.",
             "embedded_cv": "Number of folds of embedded cross-validation, which the papers use to select features.",
             "fixed_features": "Features that are always support features: names or indices, or @file with one per line.",
             "correlation": "Measure of correlation; none for no groups.",
@@ -111,7 +111,8 @@ Parameters = Annotated[
             "random_state": "Seed of folds, half-samples and permutations.",
         },
         defaults={
-            "Cs": "4; 5 for one-class",
+            **DISCOVERY_DEFAULTS,
+            "Cs": "3; 4 for regression; 5 for one-class",
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; auto with --fast, 1.0 for one-class",
             "thresholds": "the value of --threshold",

@@ -311,7 +311,10 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     loss : str or Loss, default="squared_hinge"
         Loss function, as in :class:`GroupDiscoveryClassifier`.
 
-    %(Cs)s
+    Cs : int or list of float, default=3
+        Values of C, the weight of the loss, to choose from. An integer is a number of values with equal ratios, divided by a
+        typical variance of the features (1 for standardised features): between 1e-3 and 0.1 if all models use whole groups,
+        otherwise between 1e-3 and 1.
 
     %(choice)s
 
@@ -321,7 +324,10 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
 
     %(grouping)s
 
-    %(predict_with_choice)s
+    predict_with : {"auto", "support", "groups"} or list of the last two, default="auto"
+        Features used for prediction, also within the folds: the support features, or support and affiliated features. From a
+        list, validation chooses. ``"groups"`` is evaluated at about a dozen sizes, each of which requires a separate linear
+        model. ``"auto"`` is ``"groups"`` with up to 2,000 samples and 10⁸ values, otherwise ``"support"``.
 
     %(fit_intercept)s
 
@@ -381,6 +387,8 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     """
 
     _calibrates = True
+    # Models of the support features alone do not improve the choice (docs/evidence/choice-of-settings.md).
+    _automatic_kinds = ("groups",)
     _allowed: ClassVar[dict[str, Rule]] = validated_rules(GroupDiscoveryClassifier)
 
     def __init__(
@@ -389,7 +397,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         *,
         loss: str | LossLike = "squared_hinge",
         min_features_to_select: int = 1,
-        Cs: int | Sequence[float] = 4,
+        Cs: int | Sequence[float] = 3,
         thresholds: Sequence[float] | None = None,
         rule: str = "auto",
         nested: bool = False,

@@ -145,9 +145,9 @@ thresholds : list of float or None, default=None
 
 rule : {"auto", "deviance", "best", "one_se"}, default="auto"
     Rule of choice. ``"deviance"``: the smallest mean held-out deviance, with the outputs of each fold calibrated by a slope;
-    for classes only. ``"best"``: the best mean score. ``"one_se"``: the fewest features whose mean score is within one
-    standard error of the best. ``"auto"``: ``"deviance"`` for classes if
-    ``scoring`` is None and no class is rare, otherwise ``"best"``.
+    for classes only. ``"best"``: the best mean score. ``"auto"``: ``"deviance"`` for classes if ``scoring`` is None and no
+    class is rare, otherwise ``"best"``. ``"one_se"``: the fewest features within one standard error of the best value of the
+    criterion of ``"auto"``.
 
 nested : bool, default=False
     Whether to measure the nested score: the held-out score of the whole procedure, including the choice of settings
@@ -308,7 +308,8 @@ n_features_ : int
     Chosen number of support features.
 
 smallest_n_features_ : int
-    Fewest features with which the criterion of the choice is within one standard error of its best value.
+    Fewest features with which the criterion of the choice is within one standard error of its best value; ``rule="one_se"``
+    chooses them.
 
 C_, threshold_ : float
     Chosen C and threshold.

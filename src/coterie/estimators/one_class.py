@@ -442,7 +442,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         # better in general.
         return [False, True] if isinstance(self.standardize, str) else super()._scales(data)
 
-    def _penalties(self, view: FeatureView) -> list[float]:
+    def _penalties(self, view: FeatureView, kinds: Sequence[str]) -> list[float]:
         return grid(self.Cs, _LOWEST_C, _HIGHEST_C, lambda: _unit(view))
 
 

@@ -44,6 +44,8 @@ from coterie.validation.score_table import Candidate, choose, score_table, small
 
 # Range of the values of C for an integer ``Cs``, in units of the reciprocal of a typical variance.
 _LOWEST_C, _HIGHEST_C = 1e-3, 1.0
+# The highest value if all models use whole groups, which need more regularisation.
+_HIGHEST_C_OF_GROUPS = 0.1
 _MODEL = OneOf("support", "groups")
 # Limits on samples and values up to which models on whole groups, each of which requires a separate fit, are candidates.
 _MAX_SAMPLES = 2000
@@ -67,6 +69,7 @@ class ValidatedDiscovery(GroupDiscovery):
     standardize_: bool
     predict_with_: str
     n_features_: int
+    _automatic_kinds: ClassVar[tuple[str, ...]] = ("support", "groups")
     _allowed: ClassVar[dict[str, Rule]] = {
         "max_features_to_select": Integer(1),
         "min_features_to_select": Integer(1),
@@ -88,8 +91,8 @@ class ValidatedDiscovery(GroupDiscovery):
         moments.require_variation()
         most = min(int(self.max_features_to_select), data.n_features)
         shared = self._shared_settings()
-        deviance = self._held_out_deviance(data)
-        rule = self._settled_rule(deviance, score)
+        deviance = self._criterion(data, score)
+        rule = ("best" if deviance is None else "deviance") if self.rule == "auto" else self.rule
         search = PathSearch(
             settings=shared,
             data=data,
@@ -99,7 +102,7 @@ class ValidatedDiscovery(GroupDiscovery):
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
             from_margin=is_outlier_detector(self),
-            deviance=deviance if rule == "deviance" else None,
+            deviance=deviance,
         )
         settings = self._candidate_settings(data, moments)
         paths, largest, outputs, deviances = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
@@ -184,14 +187,16 @@ class ValidatedDiscovery(GroupDiscovery):
         """Return the deviance for the choice; None without classes."""
         return None
 
-    def _settled_rule(self, deviance: HeldOutDeviance | None, score: HeldOutScores) -> str:
-        """Return the rule; for ``"auto"``, the deviance if there are classes, none is rare, and no score is given."""
+    def _criterion(self, data: Input, score: HeldOutScores) -> HeldOutDeviance | None:
+        """Return the deviance if the rule uses it. Otherwise the score is the criterion.
+
+        Unless the rule demands the deviance, scores that the user has chosen and those of rare classes are the criterion.
+        """
+        deviance = self._held_out_deviance(data)
         if self.rule == "deviance" and deviance is None:
             raise ValueError(f"rule='deviance' requires classes. Use rule='best' or 'one_se' with {type(self).__name__}.")
-        if self.rule == "auto":
-            balanced = deviance is not None and self.scoring is None and score.name == "accuracy"
-            return "deviance" if balanced else "best"
-        return str(self.rule)
+        usual = self.scoring is None and score.name == "accuracy"
+        return deviance if self.rule == "deviance" or (usual and self.rule != "best") else None
 
     def _kinds(self, data: Input) -> list[str]:
         """Return the kinds of predictive models to choose from."""
@@ -199,7 +204,7 @@ class ValidatedDiscovery(GroupDiscovery):
             return _several(self.predict_with)
         n_samples, n_features = data.source.shape
         few = n_samples <= _MAX_SAMPLES and n_samples * n_features <= _MAX_VALUES
-        return ["support", "groups"] if few and self.correlation is not None else ["support"]
+        return list(self._automatic_kinds) if few and self.correlation is not None else ["support"]
 
     @property
     def _embedded_cv(self) -> FoldsLike:
@@ -219,7 +224,7 @@ class ValidatedDiscovery(GroupDiscovery):
             PathSettings(C, threshold, standardize)
             for standardize in self._scales(data)
             for threshold in dict.fromkeys(thresholds)
-            for C in self._penalties(view(standardize=standardize))
+            for C in self._penalties(view(standardize=standardize), self._kinds(data))
         ]
 
     @property
@@ -232,9 +237,9 @@ class ValidatedDiscovery(GroupDiscovery):
         """Whether a number of folds stands for stratified folds."""
         return is_classifier(self)
 
-    def _penalties(self, view: FeatureView) -> list[float]:
-        """Return the values of C for features of this scale."""
-        return penalties(self.Cs, view)
+    def _penalties(self, view: FeatureView, kinds: Sequence[str]) -> list[float]:
+        """Return the values of C for features of this scale and these kinds of models."""
+        return penalties(self.Cs, view, kinds)
 
     def _scales(self, data: Input) -> list[bool]:
         """Return the values of ``standardize`` to choose from."""
@@ -302,14 +307,15 @@ def _several(value: Any) -> list[Any]:
     return [value] if single else list(dict.fromkeys(value))
 
 
-def penalties(Cs: Any, view: FeatureView) -> list[float]:
+def penalties(Cs: Any, view: FeatureView, kinds: Sequence[str] = ("support",)) -> list[float]:
     """Return the values of C in increasing order: those given, or a number of values over the relevant range.
 
-    The effect of C depends on C times the variance of the features. An integer therefore stands for values from 1e-3 to 1 in
-    equal ratios, divided by a typical variance. This is a mean over the features weighted by their variances, because the
-    features that vary most are selected first. It is 1 for standardised features.
+    The effect of C depends on C times the variance of the features. An integer therefore stands for values from 1e-3 to 1 (0.1
+    if all models use whole groups) in equal ratios, divided by a typical variance. This is a mean over the features weighted
+    by their variances, because the features that vary most are selected first. It is 1 for standardised features.
     """
-    return grid(Cs, _LOWEST_C, _HIGHEST_C, lambda: typical_variance(view))
+    highest = _HIGHEST_C_OF_GROUPS if list(kinds) == ["groups"] else _HIGHEST_C
+    return grid(Cs, _LOWEST_C, highest, lambda: typical_variance(view))
 
 
 def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> list[float]:

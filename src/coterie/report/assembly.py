@@ -108,8 +108,15 @@ def assemble(
     details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
     task, score = task_of(model), _training_score(model, data)
     if task != "one-class":
-        beside = {"covariates": data.covariates, "offset": data.offset, "groups": data.groups}
-        found = group_effects(model, data.X, data.y, data.sample_weight, **beside)
+        found = group_effects(
+            model,
+            data.X,
+            data.y,
+            data.sample_weight,
+            covariates=data.covariates,
+            offset=data.offset,
+            groups=data.groups,
+        )
         model = found.attach_to(copy.copy(model))  # the model of the user is not changed
     about = data.about | ({"covariates": model.covariate_names_.tolist()} if hasattr(model, "covariate_names_") else {})
     about |= {"sample_groups": model.n_sample_groups_} if hasattr(model, "n_sample_groups_") else {}

@@ -105,20 +105,21 @@ def choose(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int
     """Return the row that a rule chooses among those with at least ``fewest`` features (or the largest size, if smaller).
 
     ``"best"`` chooses the best mean score, ``"deviance"`` the smallest mean deviance. ``"one_se"`` chooses the fewest features
-    whose mean score is within one standard error (:func:`standard_error` over the folds, of the best row) of the best. Ties
-    are broken by fewer features, then the better criterion, then the smaller C, then the first row.
+    within one standard error (:func:`standard_error` over the folds, of the best row) of the smallest mean deviance, or of
+    the best mean score if the table has no deviances. Ties are broken by fewer features, then the better criterion, then the
+    smaller C, then the first row.
     """
-    return _chosen_row(results, "deviance" if rule == "deviance" else "score", fewest, within=rule == "one_se")
+    return _chosen_row(results, rule, fewest, within=rule == "one_se")
 
 
 def smallest_size(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int:
     """Return the fewest features with which a rule's criterion is within one standard error of its best value."""
-    row = _chosen_row(results, "deviance" if rule == "deviance" else "score", fewest, within=True)
-    return int(results["n_features"][row])
+    return int(results["n_features"][_chosen_row(results, rule, fewest, within=True)])
 
 
-def _chosen_row(results: Mapping[str, np.ndarray], criterion: str, fewest: int, *, within: bool) -> int:
+def _chosen_row(results: Mapping[str, np.ndarray], rule: str, fewest: int, *, within: bool) -> int:
     """Return the row with the best mean, or the fewest features ``within`` one standard error of the best."""
+    criterion = "deviance" if rule != "best" and "mean_test_deviance" in results else "score"
     mean = results[f"mean_test_{criterion}"] * (-1.0 if criterion == "deviance" else 1.0)
     mean = np.where(np.isnan(mean), -np.inf, mean)
     if np.isneginf(mean).all():
