@@ -100,7 +100,7 @@ Parameters = Annotated[
             "of ten values are zero.",
             "class_weight": 'Weights of the classes, such as {"case": 2, "control": 1}, or balanced.',
             "cv": "Number of folds; with --fast, of embedded cross-validation.",
-            "scoring": "Score to validate with: a name of scikit-learn. If a class is rare, roc_auc or balanced_accuracy is the "
+            "scoring": "Score to validate with: a name of scikit-learn. For a rare class, roc_auc or balanced_accuracy is the "
             "default.",
             "embedded_cv": "Number of folds of embedded cross-validation, which the papers use to select features.",
             "fixed_features": "Features that are always support features: names or indices, or @file with one per line.",
