@@ -127,7 +127,7 @@ def discovered(X: np.ndarray, y: np.ndarray, threads: int, **options: Any) -> co
 
 
 def is_better(result: coterie.Discovery) -> bool:
-    """Return True if the held-out score exceeds that of the baseline by more than two standard errors."""
+    """Return True if the interval of the held-out score lies above the baseline."""
     held_out = result.held_out
     return held_out is not None and held_out.predicts
 

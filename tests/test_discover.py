@@ -398,7 +398,8 @@ def test_a_signal_ends_it_with_what_has_been_found(table, monkeypatch):
 def test_defaults_of_the_confidences(planted):
     with pytest.warns(match="may be no better than a constant prediction"):  # 60 samples
         found = coterie.discover(planted.X[:60, :10], planted.y[:60], n_features_to_select=2, C=1.0, cv=3)
-    assert (found.confidence.n_pairs, found.confidence.n_permutations, found.confidence.seed) == (25, 5, 0)
+    assert (found.confidence.n_pairs, found.confidence.seed) == (25, 0)
+    assert found.confidence.n_permutations >= 5  # more where they can decide about a group
 
 
 class Chosen(Exception):

@@ -202,7 +202,7 @@ def judge(held_out: Content | None, confidence: Content | None) -> Verdict:
     >>> verdict.score.prediction
     'may predict'
     >>> verdict.warning
-    'Held-out accuracy 0.587 (95% interval 0.462 to 0.711) may be no better than a constant prediction (0.5).'
+    'Held-out accuracy 0.587 (95% interval 0.411 to 0.762) may be no better than a constant prediction (0.5).'
     """
     return Verdict(_judged_score(held_out), _judged_groups(confidence))
 
@@ -213,8 +213,8 @@ def judgement(held_out: Content | None, confidence: Content | None) -> str:
     Examples
     --------
     >>> from coterie.report import HeldOut, judgement
-    >>> judgement(HeldOut("accuracy", [0.53, 0.52, 0.54], 0.5, 0.99).to_dict(), None)
-    'Held-out accuracy 0.53 (95% interval 0.5 to 0.56), constant 0.5 (training 0.99).'
+    >>> judgement(HeldOut("accuracy", [0.53, 0.52, 0.54], 0.4, 0.99).to_dict(), None)
+    'Held-out accuracy 0.53 (95% interval 0.488 to 0.572), constant 0.4 (training 0.99).'
     """
     return judge(held_out, confidence).sentence
 

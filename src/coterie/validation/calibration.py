@@ -93,7 +93,7 @@ def calibrate(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray | None 
     >>> values = np.array([[-2.0], [-1.0], [1.0], [2.0], [-1.0], [1.0], [-1.0], [-2.0]])
     >>> found = calibrate(values, np.array([0, 0, 1, 1, 1, 0, 0, 0]))
     >>> round(found.slope, 2), found.offset.round(2)
-    (0.69, array([-0.39]))
+    (0.73, array([-0.34]))
     """
     weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
     used = weight > 0.0
