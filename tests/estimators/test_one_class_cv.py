@@ -144,7 +144,7 @@ def test_quick_scores_are_those_of_scikit_learn(rows):
 def test_the_grid_goes_from_rejecting_all_to_accepting_most(mixed, standardize, factor):
     X, y = mixed
     X = X[y == 1] * factor
-    model = GroupDiscoveryOneClassCV(3, Cs=3, standardize=standardize, scoring=accepts, random_state=0, predict_with="support")
+    model = GroupDiscoveryOneClassCV(3, Cs=3, standardize=standardize, scoring=accepts, random_state=0)
     if factor != 1.0 and not standardize:
         Cs = np.unique(model.fit(X).cv_results_["C"])
         assert len(Cs) == 1  # what is left of it within the bounds of C

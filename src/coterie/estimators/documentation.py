@@ -78,7 +78,8 @@ predict_with : {"support", "groups"}, default="support"
 predict_with : {"auto", "support", "groups"} or list of the last two, default="auto"
     Features used for prediction, also within the folds: the support features, or support and affiliated features. From a
     list, validation chooses. ``"groups"`` is evaluated at about a dozen sizes, each of which requires a separate linear
-    model. ``"auto"`` stands for both with up to 2,000 samples and 10⁸ values, otherwise for ``"support"``.
+    model. ``"auto"`` stands for ``"support"`` with one class, and with more than 2,000 samples or 10⁸ values. Otherwise it
+    stands for ``"groups"`` (classes) or both (numbers).
 """,
     "fit_intercept": """
 fit_intercept : bool, default=True

@@ -231,7 +231,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     ----------
     %(sizes)s
 
-    Cs : int or list of float, default=5
+    Cs : int or list of float, default=10
         Values of C to choose from. An integer is a number of values between 0.1 and 1000 with equal ratios, divided by the
         number of normal samples times the standard deviation of a typical feature's share in :math:`x \cdot \bar x`, the
         similarity of a sample to the mean. Over this range, the share of accepted training samples rises from none to nearly
@@ -316,6 +316,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     _target = "normality"
     _stratified = True
     _centred = False
+    _automatic_kinds = ("support",)
     _allowed: ClassVar[dict[str, Rule]] = validated_rules(GroupDiscoveryOneClass)
 
     def __init__(
@@ -323,7 +324,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         max_features_to_select: int = 100,
         *,
         min_features_to_select: int = 1,
-        Cs: int | Sequence[float] = 5,
+        Cs: int | Sequence[float] = 10,
         thresholds: Sequence[float] | None = None,
         rule: str = "auto",
         nested: bool = False,
