@@ -175,14 +175,14 @@ def test_plink_in_other_formats(tmp_path, real_data):
     original = open_features(folder / "EUR_subset", phenotype=folder / "EUR_subset.pheno.covars")
     assert original.shape == (369, 54_051)
     assert original.notes == {"samples_without_phenotype_dropped": 10}
-    expected = GroupDiscoveryRegressor(10, standardize=False).fit(original)
+    expected = GroupDiscoveryRegressor(10, C=1.0, standardize=False).fit(original)
     assert expected.feature_names_in_[0] == "rs34151105"
     store = convert(folder / "EUR_subset.bed", tmp_path / "s", phenotype=folder / "EUR_subset.pheno.covars")
     assert open_features(store).source.array.dtype == np.int8
-    assert GroupDiscoveryRegressor(10, standardize=False).fit(store).groups_ == expected.groups_
+    assert GroupDiscoveryRegressor(10, C=1.0, standardize=False).fit(store).groups_ == expected.groups_
     X = original.source.block(0, 54_051)
     np.savez(tmp_path / "dense.npz", X=X, y=original.y)
     S = sparse.csr_array(X)
     np.savez(tmp_path / "sparse.npz", data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=original.y)
     for name in ("dense.npz", "sparse.npz"):
-        assert GroupDiscoveryRegressor(10, standardize=False).fit(tmp_path / name).groups_ == expected.groups_, name
+        assert GroupDiscoveryRegressor(10, C=1.0, standardize=False).fit(tmp_path / name).groups_ == expected.groups_, name

@@ -47,7 +47,7 @@ def scores_with(value):
         ({"redundancy": lambda X: np.ones((3, 4))}, "must be a square matrix"),
         ({"redundancy": lambda X: -np.eye(6)}, "The matrix returned by redundancy is not positive semidefinite"),
         ({"redundancy": lambda X: np.diag([1.0, 1, 0, 1, 1, 1])}, r"redundancy returned 0 for feature \d with itself"),
-        ({"redundancy": "precomputed"}, "Pass an array of scores"),
+        ({"redundancy": "precomputed"}, "Pass scores as score_func"),
         ({"groups": [[0, 6]]}, r"groups\[0\] has index 6, but X has 6 features"),
         ({"groups": [[0, 1], ["a", "b"]]}, r"groups\[1\] contains names, but X has no feature names"),
         ({"groups": [[1, 1]]}, r"groups\[0\] contains a feature twice"),

@@ -28,7 +28,7 @@ def _data(seed, n_samples=70, n_features=60):
 
 
 def _loops(estimator, X, y, weights, n_features, monkeypatch, compiled, n_threads=1, on_round=None, **constants):
-    data = input_of(estimator, X, y, None, None, None)
+    data = input_of(estimator, X, y)
     for name, value in constants.items():
         monkeypatch.setattr(paths, name, value)
     monkeypatch.setattr(lockstep, "follow_paths", paths.follow_paths if compiled else lambda *_: None)

@@ -33,7 +33,7 @@ def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
     import numpy as np
 
     from coterie.data.readers.formats import resolve
-    from coterie.data.readers.tabular import survey_table
+    from coterie.data.readers.survey import survey_table
 
     arguments = {name: value for name, value in options.arguments().items() if name not in ("format", "impute")}
     survey = survey_table(kind, resolve(path), **arguments)

@@ -112,7 +112,7 @@ Parameters = Annotated[
         },
         defaults={
             **DISCOVERY_DEFAULTS,
-            "Cs": "3; 4 for regression; 5 for one-class",
+            "Cs": "3; 4 for regression; 10 for one-class",
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; auto with --fast, 1.0 for one-class",
             "thresholds": "the value of --threshold",

@@ -266,9 +266,10 @@ def score_curve(model: GroupDiscovery) -> Record | None:
     for name in _SETTINGS:
         if name in results and hasattr(model, f"{name}_"):
             own &= np.asarray(results[name]) == getattr(model, f"{name}_")
-    n_folds = sum(name.startswith("split") for name in results)
+    splits = [name for name in results if name.startswith("split") and name.endswith("_test_score")]
+    n_folds = len(splits)
     order = np.argsort(results["n_features"][own], kind="stable")
-    folds = np.array([results[name][own][order] for name in results if name.startswith("split")])
+    folds = np.array([results[name][own][order] for name in splits])
     return {
         "score": score_name(model),
         "sizes": results["n_features"][own][order].tolist(),
