@@ -101,19 +101,22 @@ def run(page: Path, compare: Callable[[Example], None] = output) -> int:
 
 def record(page: Path) -> int:
     """Replace the outputs of a page that differ from what its code prints, and return their number. Review the change."""
-    text, changed = page.read_text(), 0
+    text = page.read_text()
+    changes: list[tuple[int, int, str]] = []
 
-    def replace_output(example: Example) -> None:
-        nonlocal text, changed
+    def collect(example: Example) -> None:
         printed, expected = example.namespace.pop("__printed__"), str(example.parsed)
         if not doctest.OutputChecker().check_output(expected, printed, _FLAGS):
-            assert text.count(f"```output\n{expected}```") == 1, f"{example.path}, line {example.line}: occurs twice"
-            text = text.replace(f"```output\n{expected}```", f"```output\n{printed.rstrip()}\n```")
-            changed += 1
+            lines = [re.sub(r"^(seconds\s+)\S+$", r"\1...", line.rstrip()) for line in printed.rstrip().splitlines()]
+            changes.append((example.region.start, example.region.end, "\n".join(lines)))
 
-    run(page, replace_output)
+    run(page, collect)
+    for start, end, printed in reversed(changes):
+        block = text[start:end]
+        first, last = block.index("\n") + 1, block.rindex("\n```") if "\n```" in block else len(block)
+        text = text[:start] + block[:first] + printed + block[last:] + text[end:]
     page.write_text(text)
-    return changed
+    return len(changes)
 
 
 def languages(text: str) -> list[tuple[int, str]]:

@@ -68,7 +68,9 @@ def test_nearest_neighbours_as_in_scikit_learn(kind, rng):
         for features in subsets_of(rng, 24, count=2):
             with threadpool_limits(1):  # ties in scikit-learn depend on its number of threads
                 expected = cross_val_score(model, X[:, features].astype(np.float64), y, cv=evaluate.folds).mean()
-            assert evaluate(features) == expected
+            # Distances of copies and of far samples are equal up to rounding, which depends on the processor.
+            tolerance = 0.03 if kind in ("copies", "far") else 0.0
+            assert evaluate(features) == pytest.approx(expected, rel=0.0, abs=tolerance)
 
 
 def test_nearest_neighbours_on_sparse_data(rng):

@@ -336,7 +336,7 @@ def test_sizes_of_a_validated_path(rng):
     """Each size occurs once on a path: the model at which a search for that size would stop."""
     X, y = grouped_matrix(rng)
     options = {"n_features_per_round": 3, "reuse_features": True, "predict_with": "support"}
-    model = GroupDiscoveryClassifierCV(12, Cs=[0.05], cv=3, random_state=0, **options).fit(X, y)
+    model = GroupDiscoveryClassifierCV(12, Cs=[0.05], cv=3, rule="best", random_state=0, **options).fit(X, y)
     sizes = model.cv_results_["n_features"]
     assert len(sizes) == len(np.unique(sizes))
     assert model.reuse_features
