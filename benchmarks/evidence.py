@@ -74,6 +74,7 @@ PAGES = {
             "big_shapes.py",
         )
     ),
+    "pitfalls": Page(("pitfalls.py",)),
     "plain-estimators": Page(("plain_estimators.py",)),
     "plink-clump-evidence": Page(("plink_clump.py",)),
     "probabilities-evidence": Page(("probabilities.py",)),

@@ -163,3 +163,13 @@ def test_page_names_the_baseline():
     content["held_out"] = {**held_out, "baseline": "covariates alone"}
     assert "0.5 to 0.5, covariates alone: 0.5, training: 1)." in lead(content)[0]
     assert cautions(content)[0].startswith("On held-out samples the groups predict no better than the covariates alone.")
+
+
+def test_cautions_that_make_figures_too_good_are_named():
+    held_out = HeldOut("accuracy", [0.9, 0.92, 0.91], 0.5, 0.99).to_dict()
+    cautions = [{"kind": "dependent samples", "text": "…"}, {"kind": "small classes", "text": "…"}]
+    verdict = judge(held_out, None, cautions)
+    assert verdict.doubts == ("dependent samples",)
+    assert verdict.sentence.endswith("These figures are too good if a caution applies: dependent samples.")
+    assert judge(None, None, cautions).sentence == ""
+    assert verdict.to_dict()["doubts"] == ["dependent samples"]

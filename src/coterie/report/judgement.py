@@ -5,10 +5,12 @@ Sentence, warning, caution box, figures of the report and ``result.json`` all us
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from coterie.cautions.caution import DEPENDENT, DUPLICATES, IDENTIFIER, LEAK, RELATIVES, STRUCTURE
 from coterie.groups.columns import Content, Record
 
 # A group counts as found again if its estimated share of false groups is at most _FEW_FALSE and its confidence exceeds _HALF.
@@ -19,6 +21,8 @@ _ALWAYS = 0.9
 _CHANCE = 0.5
 # Share of the varying features in groups above which permuted labels select the same groups.
 _MOST_FEATURES = 0.5
+# Cautions for which scores and confidences would be too good.
+_TOO_GOOD = (DEPENDENT, DUPLICATES, IDENTIFIER, LEAK, RELATIVES, STRUCTURE)
 
 PREDICTS, MAY_PREDICT, DOES_NOT_PREDICT = "predicts", "may predict", "does not predict"
 FOUND, NOT_FOUND, UNDECIDED = "found again", "not found again", "undecided"
@@ -169,15 +173,21 @@ class Verdict:
         Whether the groups predict; None without held-out scores.
     groups : GroupsVerdict or None
         Whether the groups are found again; None without confidences.
+    doubts : tuple of str
+        Kinds of the cautions for which both would be too good.
     """
 
     score: ScoreVerdict | None
     groups: GroupsVerdict | None
+    doubts: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """One to three sentences; empty if nothing was assessed."""
-        return " ".join(part.sentence for part in (self.score, self.groups) if part is not None)
+        """One to four sentences; empty if nothing was assessed."""
+        parts = [part.sentence for part in (self.score, self.groups) if part is not None]
+        if parts and self.doubts:
+            parts.append(f"These figures are too good if a caution applies: {', '.join(self.doubts)}.")
+        return " ".join(parts)
 
     @property
     def warning(self) -> str:
@@ -186,14 +196,13 @@ class Verdict:
 
     def to_dict(self) -> Record:
         """Return the entry ``verdict`` of ``result.json``."""
-        return {
-            name: None if part is None else {**asdict(part), "sentence": part.sentence}
-            for name, part in (("score", self.score), ("groups", self.groups))
-        }
+        parts = (("score", self.score), ("groups", self.groups))
+        own = {name: None if part is None else {**asdict(part), "sentence": part.sentence} for name, part in parts}
+        return own | {"doubts": list(self.doubts)}
 
 
-def judge(held_out: Content | None, confidence: Content | None) -> Verdict:
-    """Judge the held-out scores and the confidences of a ``result.json``.
+def judge(held_out: Content | None, confidence: Content | None, cautions: Sequence[Content] = ()) -> Verdict:
+    """Judge the held-out scores and the confidences of a ``result.json``, given its cautions.
 
     Examples
     --------
@@ -204,7 +213,8 @@ def judge(held_out: Content | None, confidence: Content | None) -> Verdict:
     >>> verdict.warning
     'Held-out accuracy 0.587 (95% interval 0.411 to 0.762) may be no better than a constant prediction (0.5).'
     """
-    return Verdict(_judged_score(held_out), _judged_groups(confidence))
+    found = [caution["kind"] for caution in cautions if caution["kind"] in _TOO_GOOD]
+    return Verdict(_judged_score(held_out), _judged_groups(confidence), tuple(dict.fromkeys(found)))
 
 
 def judgement(held_out: Content | None, confidence: Content | None) -> str:

@@ -92,7 +92,7 @@ def cautions(content: Content) -> list[str]:
 
 
 def _verdict(content: Content) -> Verdict:
-    return judge(content.get("held_out"), content.get("confidence"))
+    return judge(content.get("held_out"), content.get("confidence"), content.get("cautions") or ())
 
 
 def _prediction(content: Content) -> Markup:

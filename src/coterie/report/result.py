@@ -229,7 +229,7 @@ class Discovery:
     def verdict(self) -> Verdict:
         """The judgement by its parts: do the groups predict, and how many are found again?"""
         held_out = None if self.held_out is None else plain(self.held_out.to_dict())
-        return judge(held_out, self._confidence_content())
+        return judge(held_out, self._confidence_content(), [caution.to_dict() for caution in self.cautions])
 
     def _confidence_content(self) -> Record | None:
         if self.confidence is None:
