@@ -22,6 +22,8 @@ class Problem(NamedTuple):
         Covariates that a user would pass.
     planted : tuple of tuple of int
         Groups of features that carry the signal; empty for data without signal.
+    C : float or None
+        Weight of the loss that a user would choose; None for the default.
     """
 
     X: np.ndarray
@@ -29,6 +31,7 @@ class Problem(NamedTuple):
     groups: np.ndarray | None = None
     covariates: np.ndarray | None = None
     planted: tuple[tuple[int, ...], ...] = ()
+    C: float | None = None
 
 
 def donors(seed: int, *, n_donors: int = 8, n_cells: int = 60, n_features: int = 300) -> Problem:
@@ -87,6 +90,16 @@ def rare_class(seed: int, *, share: float = 0.01, n_samples: int = 4000, n_featu
         X[:, list(members)] = factors[:, [k]] + 0.4 * rng.standard_normal((n_samples, 5))
     risk = factors.sum(axis=1) + 0.8 * rng.standard_normal(n_samples)
     return Problem(X, (risk > np.quantile(risk, 1.0 - share)).astype(int), planted=planted)
+
+
+def proxies(seed: int, *, n_samples: int = 250, n_features: int = 600) -> Problem:
+    """Return five causal features, each with six proxies whose correlation of 0.6 is just below the threshold."""
+    rng = np.random.default_rng([seed, 8])
+    X = rng.standard_normal((n_samples, n_features))
+    for k in range(5):
+        X[:, 5 + 6 * k : 11 + 6 * k] = 0.6 * X[:, [k]] + 0.8 * X[:, 5 + 6 * k : 11 + 6 * k]
+    y = X[:, :5].sum(axis=1) + 1.5 * rng.standard_normal(n_samples) > 0.0
+    return Problem(X, y.astype(int), planted=tuple((k,) for k in range(5)), C=0.01)
 
 
 def few_features(seed: int, *, n_samples: int = 330) -> Problem:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _dependent import Problem, donors, families, few_features, noise, populations, rare_class, subjects
+from _dependent import Problem, donors, families, few_features, noise, populations, proxies, rare_class, subjects
 from _record import read_arguments, write_results
 from _tables import DOCS, markdown_table, print_table, replace_section
 
@@ -36,6 +36,7 @@ SITUATIONS: dict[str, tuple[Callable[[int], Problem], float | None]] = {
     "1 % positives, three planted groups": (partial(rare_class, share=0.01), None),
     "5 % positives, three planted groups": (partial(rare_class, share=0.05), None),
     "five of seven features differ": (few_features, None),
+    "proxies at r = 0.6, C = 0.01": (proxies, None),
 }
 LEVEL = 0.1
 RIGHT_CAUTIONS = ("dependent samples", "duplicate samples", "identifier", "related samples", "population structure")
@@ -45,7 +46,8 @@ def one_run(situation: str, seed: int, informed: bool) -> dict[str, Any]:
     """Return what one discovery says."""
     make, truth = SITUATIONS[situation]
     problem = make(seed)
-    known = {"groups": problem.groups, "covariates": problem.covariates} if informed else {}
+    known: dict[str, Any] = {"groups": problem.groups, "covariates": problem.covariates} if informed else {}
+    known |= {} if problem.C is None else {"C": problem.C}
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -89,6 +91,7 @@ def summary(situation: str, call: str, runs: list[dict[str, Any]]) -> dict[str, 
         "interval contains the baseline": float(np.mean(covered)),
         "any claim": float(np.mean([run["claims"] > 0 for run in runs])),
         "any share <= 0.1": float(np.mean([run["small share"] for run in runs])),
+        "claims": float(np.mean([run["claims"] for run in runs])),
         "false claims": float(np.mean([run["false claims"] for run in runs])),
         "planted groups claimed": float(np.mean(planted)) if planted else None,
         "warned": float(np.mean([run["warned"] for run in runs])),
@@ -98,7 +101,10 @@ def summary(situation: str, call: str, runs: list[dict[str, Any]]) -> dict[str, 
 
 def page_table(rows: list[dict[str, Any]]) -> str:
     """Return the table of the page."""
-    shares = ("interval contains the baseline", "any claim", "any share <= 0.1", "planted groups claimed", "warned")
+    shares = (
+        *("interval contains the baseline", "any claim", "any share <= 0.1", "false claims", "claims"),
+        *("planted groups claimed", "warned"),
+    )
     shown = [
         {
             **{name: row[name] for name in ("situation", "call", "sets", "score")},
