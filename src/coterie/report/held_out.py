@@ -67,7 +67,7 @@ class HeldOut:
     >>> from coterie.report import HeldOut
     >>> held_out = HeldOut("accuracy", [0.9, 0.8, 0.85], constant=0.5, training=0.97)
     >>> round(held_out.value, 3), round(held_out.interval[0], 3), held_out.predicts
-    (0.85, 0.639, True)
+    (0.85, 0.62, True)
     """
 
     score: str

@@ -211,7 +211,7 @@ def judge(held_out: Content | None, confidence: Content | None, cautions: Sequen
     >>> verdict.score.prediction
     'may predict'
     >>> verdict.warning
-    'Held-out accuracy 0.587 (95% interval 0.411 to 0.762) may be no better than a constant prediction (0.5).'
+    'Held-out accuracy 0.587 (95% interval 0.395 to 0.778) may be no better than a constant prediction (0.5).'
     """
     found = [caution["kind"] for caution in cautions if caution["kind"] in _TOO_GOOD]
     return Verdict(_judged_score(held_out), _judged_groups(confidence), tuple(dict.fromkeys(found)))
@@ -224,7 +224,7 @@ def judgement(held_out: Content | None, confidence: Content | None) -> str:
     --------
     >>> from coterie.report import HeldOut, judgement
     >>> judgement(HeldOut("accuracy", [0.53, 0.52, 0.54], 0.4, 0.99).to_dict(), None)
-    'Held-out accuracy 0.53 (95% interval 0.488 to 0.572), constant 0.4 (training 0.99).'
+    'Held-out accuracy 0.53 (95% interval 0.484 to 0.576), constant 0.4 (training 0.99).'
     """
     return judge(held_out, confidence).sentence
 

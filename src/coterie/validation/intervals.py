@@ -18,7 +18,7 @@ from coterie.validation.score_table import standard_error
 
 LEVEL = 0.95
 # Factors on standard errors, for scores between 0 and 1 and for others.
-_SHARES_WIDENING, _WIDENING = 1.3, 1.7
+_SHARES_WIDENING, _WIDENING = 1.4, 1.85
 
 
 def unit_variance(influence: np.ndarray, unit: np.ndarray) -> float:
@@ -92,7 +92,7 @@ def fold_interval(scores: np.ndarray, level: float = LEVEL) -> tuple[float, floa
     >>> from coterie.validation.intervals import fold_interval
     >>> low, high = fold_interval(np.array([0.8, 0.9, 0.85]))
     >>> round(low, 2), round(high, 2)
-    (0.64, 1.06)
+    (0.62, 1.08)
     """
     known = np.asarray(scores, dtype=np.float64)
     known = known[~np.isnan(known)]
