@@ -173,3 +173,10 @@ def test_cautions_that_make_figures_too_good_are_named():
     assert verdict.sentence.endswith("These figures are too good if a caution applies: dependent samples.")
     assert judge(None, None, cautions).sentence == ""
     assert verdict.to_dict()["doubts"] == ["dependent samples"]
+
+
+def test_results_of_earlier_versions_are_judged():
+    """Their confidences lack the number of features."""
+    verdict = judge(None, {"n_permutations": 5, "confidence": [0.9, 0.95], "false_share": [0.05, 0.05]})
+    assert verdict.groups.n_features is None
+    assert "2 of 2 groups" in verdict.sentence

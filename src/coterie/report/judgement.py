@@ -141,17 +141,16 @@ class GroupsVerdict:
     @property
     def sentence(self) -> str:
         """A sentence or two about the groups."""
-        few = (
-            f"{self.n_features:,} features are too few for permuted labels to tell groups apart, because most of them are "
-            "in the groups."
-        )
         if self.reliability == NOT_FOUND:
             if self.n_groups == 1:
                 return "The group is not reliably found again in other samples."
             advice = "They are found about as often with permuted labels." if self.chance else "Inspect them one by one."
             return f"None of the {self.n_groups:,} groups is reliably found again in other samples. {advice}"
         if self.reliability == UNDECIDED:
-            return few
+            return (
+                f"{self.n_features:,} features are too few for permuted labels to tell groups apart, because most of them are "
+                "in the groups."
+            )
         assert self.confidence is not None
         which = "The group" if self.n_groups == 1 else f"{self.n_found:,} of {self.n_groups:,} groups"
         how_often = f"{self.confidence:.0%}" if self.confidence >= 1.0 else f"at least {self.confidence:.0%}"
