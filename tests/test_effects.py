@@ -18,7 +18,9 @@ from coterie import (
     effects,
     group_effects,
 )
-from coterie.effects import linear_effects, logistic_effects, spread_sample, standardised
+from coterie.inputs.targets import spread_sample
+from coterie.solver import regression
+from coterie.solver.regression import linear_effects, logistic_effects, standardised
 from tests.conftest import grouped_matrix
 
 
@@ -75,11 +77,11 @@ def test_the_gap_bounds_the_distance_from_the_optimum(rng, monkeypatch):
 
     best = value(logistic_effects(design, labels, weight).effect)
     gradient = design.T @ (0.5 - labels)
-    monkeypatch.setattr(effects, "_MAX_STEPS", 1)
+    monkeypatch.setattr(regression, "_MAX_STEPS", 1)
     expected = 0.5 * (gradient**2 / penalty).sum() / value(np.zeros(5))
     assert logistic_effects(design, labels, weight).gap == pytest.approx(expected)
     for steps in (2, 3, 4):
-        monkeypatch.setattr(effects, "_MAX_STEPS", steps)
+        monkeypatch.setattr(regression, "_MAX_STEPS", steps)
         early = logistic_effects(design, labels, weight)
         # The gap is that before the last step, which only decreases the objective.
         excess = value(early.effect) - best

@@ -8,10 +8,9 @@ on average, and intervals do not show whether an effect exists.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import stats
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,32 +21,14 @@ from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.offsets import check_offset
 from coterie.inputs.opening import Input
+from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
+from coterie.solver.regression import linear_effects, logistic_effects, standardised
 
-# Prior standard deviation of a log-odds per standard deviation, and of the intercept. They keep effects finite if the classes
-# are separated, and hardly matter otherwise: an odds ratio of 20 is one prior standard deviation.
-_PRIOR, _PRIOR_INTERCEPT = 3.0, 10.0
 # Groups that are fitted jointly, and groups that get an effect at all.
 _BLOCK, _MAX_GROUPS = 100, 2000
 # Products of samples and squared features per Newton step, and bounds of the number of samples that follow from it.
 _WORK, _MIN_SAMPLES, _MAX_SAMPLES = 2e8, 2_000, 50_000
-_MAX_STEPS, _MAX_HALVINGS = 100, 40
-_TOLERANCE = 1e-12
-_LEVEL = 0.95
-
-
-class Estimate(NamedTuple):
-    """Effects of some features with standard errors (NaN if unknown), and the quantile for the limits of the interval.
-
-    ``gap`` is the certified distance of the objective from its optimum, relative to the objective, and ``n_iter`` the number
-    of Newton steps.
-    """
-
-    effect: np.ndarray
-    error: np.ndarray
-    quantile: float
-    gap: float = 0.0
-    n_iter: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,132 +206,3 @@ def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
                 high[part, output] = found.effect[own] + found.quantile * found.error[own]
                 gap = max(gap, found.gap)
     return GroupEffects(effects, low, high, data.classes, len(rows), gap)
-
-
-def spread_sample(used: np.ndarray, classes: np.ndarray | None, most: int) -> np.ndarray:
-    """Return at most ``most`` samples at regular steps, with equal numbers per class as far as possible."""
-    if len(used) <= most:
-        return used
-    if classes is None:
-        return used[np.linspace(0, len(used) - 1, most).round().astype(np.int64)]
-    parts = [used[classes[used] == label] for label in np.unique(classes[used])]
-    left, kept = most, []
-    for number, part in enumerate(sorted(parts, key=len)):  # large classes take the share that small ones do not use
-        size = min(len(part), left // (len(parts) - number))
-        left -= size
-        kept.append(part[np.linspace(0, len(part) - 1, size).round().astype(np.int64)])
-    return np.sort(np.concatenate(kept))
-
-
-def standardised(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return columns with weighted mean 0 and standard deviation 1; zeros for constant columns."""
-    centred = columns - weight @ columns / weight.sum()
-    scale = np.sqrt(weight @ centred**2 / weight.sum())
-    return centred / np.where(scale > 1e-12 * np.abs(columns).max(initial=1.0), scale, np.inf)
-
-
-def logistic_effects(
-    design: np.ndarray, labels: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
-) -> Estimate:
-    r"""Return log-odds of a penalised logistic regression, with standard errors.
-
-    The Newton method minimises :math:`f(b) = \sum_i w_i \log(1 + e^{-s_i x_i'b}) + \frac{1}{2} b'\Lambda b` with
-    :math:`s_i = \pm 1`. Because :math:`f - \frac{1}{2} b'\Lambda b` is convex, :math:`f(b) - \min f \le \frac{1}{2} g'
-    \Lambda^{-1} g` for the gradient g, which is the certified gap.
-
-    Parameters
-    ----------
-    design : ndarray of shape (n_samples, n_columns)
-        Standardised columns. The first is the intercept.
-    labels : ndarray of shape (n_samples,)
-        1 or 0.
-    weight : ndarray of shape (n_samples,)
-        Weights; 2 is equivalent to having the sample twice.
-    clusters : ndarray of int of shape (n_samples,), optional
-        Sample groups from 0.
-    """
-    penalty = np.full(design.shape[1], _PRIOR**-2)
-    penalty[0] = _PRIOR_INTERCEPT**-2
-    coef = np.zeros(design.shape[1])
-    sign = 2.0 * labels - 1.0
-
-    def objective(coef: np.ndarray) -> float:
-        return float(weight @ np.logaddexp(0.0, -sign * (design @ coef)) + 0.5 * penalty @ coef**2)
-
-    value, n_iter = objective(coef), 0
-    while n_iter < _MAX_STEPS:
-        n_iter += 1
-        probability = _sigmoid(design @ coef)
-        gradient = design.T @ (weight * (probability - labels)) + penalty * coef
-        hessian = (design.T * (weight * probability * (1.0 - probability))) @ design + np.diag(penalty)
-        gap = float(0.5 * (gradient**2 / penalty).sum()) / max(value, 1.0)
-        if gap <= _TOLERANCE:
-            break
-        direction = np.linalg.solve(hessian, gradient)
-        size = 1.0
-        for _ in range(_MAX_HALVINGS):
-            trial = objective(coef - size * direction)
-            if trial <= value:
-                break
-            size *= 0.5
-        else:  # no progress beyond rounding
-            break
-        coef, value = coef - size * direction, trial
-    covariance = np.linalg.inv(hessian)
-    error = np.sqrt(np.diag(covariance))
-    if clusters is None:
-        return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
-    scores = design * (weight * (labels - probability))[:, None]
-    return _clustered(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
-
-
-def linear_effects(
-    design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
-) -> Estimate:
-    """Return coefficients of a weighted least-squares regression, with HC3 standard errors.
-
-    The parameters are those of :func:`logistic_effects`. Constant columns (zeros) get 0. There are no standard errors if there
-    are no more samples than columns, or columns are collinear.
-    """
-    varying = np.flatnonzero(design.any(axis=0))
-    own = design[:, varying]
-    root = np.sqrt(weight)
-    solution, _, rank, _ = np.linalg.lstsq(own * root[:, None], targets * root, rcond=None)
-    coef, error = np.zeros(design.shape[1]), np.full(design.shape[1], np.nan)
-    coef[varying] = solution
-    free = len(targets) - len(varying)
-    if free <= 0 or rank < len(varying):
-        return Estimate(coef, error, np.nan)
-    covariance = np.linalg.inv((own.T * weight) @ own)
-    residual = targets - own @ solution
-    leverage = np.einsum("ij,jk,ik->i", own, covariance, own)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squares = weight * (residual / (1.0 - np.minimum(leverage, 1.0))) ** 2
-    error[varying] = np.sqrt(np.einsum("ij,jk,ki->i", covariance, (own.T * squares) @ own, covariance))
-    error[~np.isfinite(error)] = np.nan
-    found = Estimate(coef, error, float(stats.t.ppf(0.5 + _LEVEL / 2, free)))
-    if clusters is None:
-        return found
-    full = np.zeros((design.shape[1], design.shape[1]))
-    full[np.ix_(varying, varying)] = covariance
-    return _clustered(found, design * (weight * residual)[:, None], full, clusters)
-
-
-def _clustered(found: Estimate, scores: np.ndarray, bread: np.ndarray, clusters: np.ndarray) -> Estimate:
-    """Return the estimate with cluster-robust standard errors, which are at least those of independent samples.
-
-    The sandwich vanishes if the classes are separated, and it is singular if there are few clusters.
-    """
-    n_clusters = int(clusters.max()) + 1
-    if n_clusters <= scores.shape[1]:
-        return found._replace(error=np.full(scores.shape[1], np.nan), quantile=np.nan)
-    sums = np.zeros((n_clusters, scores.shape[1]))
-    np.add.at(sums, clusters, scores)
-    spread = sums @ bread
-    error = np.sqrt((spread**2).sum(axis=0) * n_clusters / (n_clusters - 1))
-    quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, n_clusters - 1))
-    return found._replace(error=np.maximum(error, found.error), quantile=quantile)
-
-
-def _sigmoid(outputs: np.ndarray) -> np.ndarray:
-    return 0.5 * (1.0 + np.tanh(0.5 * outputs))

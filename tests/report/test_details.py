@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor
-from coterie.effects import spread_sample
+from coterie.inputs.targets import spread_sample
 from coterie.report import Discovery, describe
 from coterie.report.assembly import data_digest
 from coterie.report.details import genome_of

@@ -256,3 +256,18 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
             f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors.tolist(), strict=True))}."
         )
     return result * factors[codes]
+
+
+def spread_sample(used: np.ndarray, classes: np.ndarray | None, most: int) -> np.ndarray:
+    """Return at most ``most`` samples at regular steps, with equal numbers per class as far as possible."""
+    if len(used) <= most:
+        return used
+    if classes is None:
+        return used[np.linspace(0, len(used) - 1, most).round().astype(np.int64)]
+    parts = [used[classes[used] == label] for label in np.unique(classes[used])]
+    left, kept = most, []
+    for number, part in enumerate(sorted(parts, key=len)):  # large classes take the share that small ones do not use
+        size = min(len(part), left // (len(parts) - number))
+        left -= size
+        kept.append(part[np.linspace(0, len(part) - 1, size).round().astype(np.int64)])
+    return np.sort(np.concatenate(kept))

@@ -19,10 +19,10 @@ from coterie._warnings import ignored
 from coterie.data import as_source
 from coterie.data.source import Columns
 from coterie.data.view import FeatureView
-from coterie.effects import spread_sample
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.groups.columns import Content, Context, Record
 from coterie.inputs.opening import Input
+from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import FeaturesLike, SamplesLike, TargetsLike
 
 # Largest number of members in a heat map, of features in all heat maps, of groups with stored values, and of stored samples.

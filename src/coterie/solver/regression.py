@@ -1,0 +1,179 @@
+"""Regressions on a few features with standard errors: least squares and penalised logistic regression."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.linalg import solve_triangular
+
+# Prior standard deviation of a log-odds per standard deviation, and of the intercept. They keep effects finite if the classes
+# are separated, and hardly matter otherwise: an odds ratio of 20 is one prior standard deviation.
+_PRIOR, _PRIOR_INTERCEPT = 3.0, 10.0
+_MAX_STEPS, _MAX_HALVINGS = 100, 40
+_TOLERANCE = 1e-12
+_LEVEL = 0.95
+# Smallest pivot of columns that are not collinear, relative to the largest one.
+_COLLINEAR = 1e-10
+
+
+class Estimate(NamedTuple):
+    """Effects of some features with standard errors (NaN if unknown), and the quantile for the limits of the interval.
+
+    ``gap`` is the certified distance of the objective from its optimum, relative to the objective, and ``n_iter`` the number
+    of Newton steps. ``freedom`` is the number of degrees of freedom of the t distribution of effect over error.
+    """
+
+    effect: np.ndarray
+    error: np.ndarray
+    quantile: float
+    gap: float = 0.0
+    n_iter: int = 1
+    freedom: float = np.inf
+
+    @property
+    def p_value(self) -> np.ndarray:
+        """Two-sided p-values of the effects; 1 where the standard error is unknown."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = 2.0 * stats.t.sf(np.abs(self.effect / self.error), self.freedom)
+        return np.where(np.isnan(self.error) | np.isnan(values), 1.0, values)
+
+
+def standardised(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return columns with weighted mean 0 and standard deviation 1; zeros for constant columns."""
+    centred = columns - weight @ columns / weight.sum()
+    scale = np.sqrt(weight @ centred**2 / weight.sum())
+    return centred / np.where(scale > 1e-12 * np.abs(columns).max(initial=1.0), scale, np.inf)
+
+
+def logistic_effects(
+    design: np.ndarray, labels: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
+) -> Estimate:
+    r"""Return log-odds of a penalised logistic regression, with standard errors.
+
+    The Newton method minimises :math:`f(b) = \sum_i w_i \log(1 + e^{-s_i x_i'b}) + \frac{1}{2} b'\Lambda b` with
+    :math:`s_i = \pm 1`. Because :math:`f - \frac{1}{2} b'\Lambda b` is convex, :math:`f(b) - \min f \le \frac{1}{2} g'
+    \Lambda^{-1} g` for the gradient g, which is the certified gap.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_samples, n_columns)
+        Standardised columns. The first is the intercept.
+    labels : ndarray of shape (n_samples,)
+        1 or 0.
+    weight : ndarray of shape (n_samples,)
+        Weights; 2 is equivalent to having the sample twice.
+    clusters : ndarray of int of shape (n_samples,), optional
+        Sample groups from 0.
+    """
+    penalty = np.full(design.shape[1], _PRIOR**-2)
+    penalty[0] = _PRIOR_INTERCEPT**-2
+    coef = np.zeros(design.shape[1])
+    sign = 2.0 * labels - 1.0
+
+    def objective(coef: np.ndarray) -> float:
+        return float(weight @ np.logaddexp(0.0, -sign * (design @ coef)) + 0.5 * penalty @ coef**2)
+
+    value, n_iter = objective(coef), 0
+    while n_iter < _MAX_STEPS:
+        n_iter += 1
+        probability = _sigmoid(design @ coef)
+        gradient = design.T @ (weight * (probability - labels)) + penalty * coef
+        hessian = (design.T * (weight * probability * (1.0 - probability))) @ design + np.diag(penalty)
+        gap = float(0.5 * (gradient**2 / penalty).sum()) / max(value, 1.0)
+        if gap <= _TOLERANCE:
+            break
+        direction = np.linalg.solve(hessian, gradient)
+        size = 1.0
+        for _ in range(_MAX_HALVINGS):
+            trial = objective(coef - size * direction)
+            if trial <= value:
+                break
+            size *= 0.5
+        else:  # no progress beyond rounding
+            break
+        coef, value = coef - size * direction, trial
+    covariance = np.linalg.inv(hessian)
+    error = np.sqrt(np.diag(covariance))
+    if clusters is None:
+        return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
+    scores = design * (weight * (labels - probability))[:, None]
+    return _clustered(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
+
+
+def linear_effects(
+    design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
+) -> Estimate:
+    """Return coefficients of a weighted least-squares regression, with HC3 standard errors.
+
+    The parameters are those of :func:`logistic_effects`. Constant columns (zeros) get 0. There are no standard errors if there
+    are no more samples than columns, or columns are collinear.
+    """
+    varying = np.flatnonzero(design.any(axis=0))
+    own = design[:, varying]
+    root = np.sqrt(weight)
+    basis, triangle = np.linalg.qr(own * root[:, None])
+    diagonal = np.abs(np.diag(triangle))
+    coef, error = np.zeros(design.shape[1]), np.full(design.shape[1], np.nan)
+    free = len(targets) - len(varying)
+    if free <= 0 or diagonal.min(initial=np.inf) <= _COLLINEAR * diagonal.max(initial=0.0):
+        coef[varying] = np.linalg.lstsq(own * root[:, None], targets * root, rcond=None)[0]
+        return Estimate(coef, error, np.nan)
+    solution = solve_triangular(triangle, basis.T @ (targets * root))
+    coef[varying] = solution
+    inverse = solve_triangular(triangle, np.eye(len(varying)))
+    covariance = inverse @ inverse.T
+    residual = targets - own @ solution
+    leverage = ((own @ inverse) ** 2).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = root * residual / (1.0 - np.minimum(leverage, 1.0))
+        error[varying] = np.sqrt((((own * errors[:, None]) @ covariance) ** 2).sum(axis=0))
+    error[~np.isfinite(error)] = np.nan
+    found = Estimate(coef, error, float(stats.t.ppf(0.5 + _LEVEL / 2, free)), freedom=free)
+    if clusters is None:
+        return found
+    full = np.zeros((design.shape[1], design.shape[1]))
+    full[np.ix_(varying, varying)] = covariance
+    return _clustered(found, design * (weight * residual)[:, None], full, clusters)
+
+
+def _clustered(found: Estimate, scores: np.ndarray, bread: np.ndarray, clusters: np.ndarray) -> Estimate:
+    """Return the estimate with cluster-robust standard errors, which are at least those of independent samples.
+
+    The sandwich vanishes if the classes are separated, and it is singular if there are few clusters.
+    """
+    n_clusters = int(clusters.max()) + 1
+    if n_clusters <= scores.shape[1]:
+        return found._replace(error=np.full(scores.shape[1], np.nan), quantile=np.nan)
+    sums = np.zeros((n_clusters, scores.shape[1]))
+    np.add.at(sums, clusters, scores)
+    spread = sums @ bread
+    error = np.sqrt((spread**2).sum(axis=0) * n_clusters / (n_clusters - 1))
+    quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, n_clusters - 1))
+    return found._replace(error=np.maximum(error, found.error), quantile=quantile, freedom=n_clusters - 1)
+
+
+def _sigmoid(outputs: np.ndarray) -> np.ndarray:
+    return 0.5 * (1.0 + np.tanh(0.5 * outputs))
+
+
+def joint_p_values(
+    design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the p-value of each column of a least-squares regression on all columns; 1 where it is unknown.
+
+    The parameters are those of :func:`linear_effects`. The standard errors are the larger of the robust and the classical
+    ones. Robust errors alone vanish for a column with a few nonzero values of the same target.
+    """
+    found = linear_effects(design, targets, weight, clusters)
+    varying = np.flatnonzero(design.any(axis=0))
+    free = len(targets) - len(varying)
+    if free <= 0 or np.isnan(found.quantile):
+        return np.ones(design.shape[1])
+    residual = targets - design @ found.effect
+    variance = float(weight @ residual**2) / free
+    classical = np.full(design.shape[1], np.nan)
+    own = design[:, varying]
+    classical[varying] = np.sqrt(variance * np.diag(np.linalg.inv((own.T * weight) @ own)))
+    return found._replace(error=np.fmax(found.error, classical)).p_value
