@@ -178,7 +178,7 @@ def test_clumps_in_plinks_columns():
 
 
 def test_every_column_is_shown_somewhere_and_all_that_is_shown_are_columns():
-    lists = {"affiliated", "correlation", "names", "shares"}  # of members, which to_json() adds
+    lists = {"affiliated", "correlation", "names", "shares", "probabilities"}  # of members, which to_json() adds
     named = {name for where, names in SHOWN.items() for name in names if where != "json" or name not in lists}
     assert named == set(COLUMNS)
     assert [column.name for column in shown("members")] == list(SHOWN["members"])

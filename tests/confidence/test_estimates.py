@@ -336,11 +336,13 @@ def test_more_permutations_are_made_while_they_can_decide():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 30))
     strong = GroupDiscoveryRegressor(1).fit(X, X[:, 4] + 0.5 * rng.standard_normal(80))
-    result = group_confidence(strong, X, X[:, 4] + 0.5 * rng.standard_normal(80), n_pairs=3, random_state=0)
+    result = group_confidence(
+        strong, X, X[:, 4] + 0.5 * rng.standard_normal(80), n_pairs=3, n_permutations="auto", random_state=0
+    )
     assert result.n_permutations == 9
     assert result.false_share[0] == pytest.approx(0.1)
     y = rng.standard_normal(80)
-    noise = group_confidence(GroupDiscoveryRegressor(3).fit(X, y), X, y, n_pairs=3, random_state=0)
+    noise = group_confidence(GroupDiscoveryRegressor(3).fit(X, y), X, y, n_pairs=3, n_permutations="auto", random_state=0)
     assert noise.n_permutations == 5
     assert (noise.false_share > 0.1).all()
 

@@ -23,12 +23,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Integer, OneOf, check
+from coterie.confidence.evidence import EvidenceSearch
+from coterie.confidence.halves import complementary, permute_labels
 from coterie.confidence.result import Choices, GroupConfidence, false_share
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.estimators.documentation import documented
 from coterie.inputs.offsets import check_offset
 from coterie.inputs.opening import Input
-from coterie.inputs.sample_groups import halves, permutation_within
 from coterie.inputs.types import (
     ClientLike,
     CovariatesLike,
@@ -65,7 +66,7 @@ def group_confidence(
     offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
     n_pairs: int = 25,
-    n_permutations: int | str = "auto",
+    n_permutations: int | str = 0,
     resume: GroupConfidence | None = None,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
@@ -76,10 +77,14 @@ def group_confidence(
 
     The search is repeated, with the settings and the number of support features of the model, on pairs of complementary
     half-samples [1]_. The confidence of a group is the share of these half-samples in which any of its members is selected.
-    The procedure is then repeated with permuted labels, to estimate the number of groups that reach a confidence by chance.
 
-    The model is not changed. ``confidence.attach_to(model)`` adds the confidences to its ``groups_`` and to reports. Groups of
-    high confidence are then ``model.groups_.at_least(0.9)``.
+    Each group also gets a p-value and a q-value. ``select(fdr=0.1)`` returns the groups with a false discovery rate of at most
+    10 %, ``select(fwer=0.05)`` those of which any is false with a probability of at most 5 %. Both come from searches and
+    tests of their own, which do not depend on the C and the number of features of the model. So ``select`` may return groups
+    that the model lacks.
+
+    The model is not changed. ``confidence.attach_to(model)`` adds confidences, p-values and q-values to its ``groups_`` and to
+    reports, so that ``model.groups_.select(fdr=0.1)`` returns its own groups at that rate.
 
     Parameters
     ----------
@@ -91,10 +96,11 @@ def group_confidence(
     n_pairs : int, default=25
         Number of half-sample pairs. Each class is halved separately.
 
-    n_permutations : int or "auto", default="auto"
-        Number of label permutations (covariates and offset are permuted with the labels). Each takes as long as the
-        half-samples of the original labels. ``"auto"`` makes five, and up to nine as long as more of them could reduce the
-        ``false_share`` of a group to 0.1. With 0, ``expected_false`` is NaN. One-class models have no labels to permute.
+    n_permutations : int or "auto", default=0
+        Number of label permutations for ``expected_false`` and ``false_share`` (covariates and offset are permuted with the
+        labels). Each takes as long as the half-samples of the original labels. ``"auto"`` makes five, and up to nine as long
+        as more of them could reduce the ``false_share`` of a group to 0.1. p-values and q-values need none. One-class models
+        have no labels to permute.
 
     resume : GroupConfidence, default=None
         An earlier result for the same model and data to continue, for example after Ctrl-C. The result is the same as that of
@@ -129,10 +135,16 @@ def group_confidence(
     Half of the samples have less power than all of them: a group with a weak effect may have a low confidence and still be
     real. A high confidence means that the group is predictive in this data set, not that it is causal.
 
+    The p-values are those of Meinshausen, Meier and Bühlmann [2]_: one half selects, the other half tests jointly. The
+    q-values come from the association of single features, given other groups. The assumptions are in the user guide.
+
     References
     ----------
     .. [1] R. D. Shah, R. J. Samworth, "Variable selection with error control: another look at stability selection", Journal of
        the Royal Statistical Society B 75(1), 2013.
+
+    .. [2] N. Meinshausen, L. Meier, P. Bühlmann, "p-Values for High-Dimensional Regression", Journal of the American
+       Statistical Association 104(488), 2009.
 
     Examples
     --------
@@ -140,8 +152,8 @@ def group_confidence(
     >>> from coterie.datasets import make_support_affiliated
     >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
     >>> model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
-    >>> result = group_confidence(model, data.X, data.y, n_pairs=10, n_permutations=2, random_state=0)
-    >>> len(result.attach_to(model).groups_.at_least(0.9))
+    >>> result = group_confidence(model, data.X, data.y, n_pairs=10, random_state=0)
+    >>> len(result.attach_to(model).groups_.select(fdr=0.1))
     3
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
@@ -154,6 +166,7 @@ def group_confidence(
     n_pairs = n_pairs if resume is None else max(n_pairs, resume.n_pairs)
     chosen, permuted = task.previous_results(resume, n_pairs)
     result: GroupConfidence | None = resume
+    complete = False
     try:
         for selected in task.half_samples(chosen, n_pairs):
             chosen = selected
@@ -165,15 +178,17 @@ def group_confidence(
                 break
             permuted = (*permuted, values)
             result = task.result(chosen, permuted)
+        if result is not None and not stop_requested():
+            result, complete = task.with_evidence(result)
     except KeyboardInterrupt:
         if result is None:
             raise
     if result is None:  # A signal arrived before the first pair was complete.
         raise KeyboardInterrupt
-    if result.n_pairs < n_pairs or permutations.require_more(result):
+    if not complete:
         warnings.warn(
             f"Stopped after {result.n_pairs} of {n_pairs} pairs of half-samples and {result.n_permutations} of "
-            f"{permutations.first} permutations. Pass the result as resume to continue.",
+            f"{permutations.first} permutations, before p-values and q-values. Pass the result as resume to continue.",
             UserWarning,
             stacklevel=2,
         )
@@ -306,6 +321,29 @@ class _Task:
             self.model.groups_, chosen, permuted, n_features=self.n_features, seed=self.seed, digest=self.digest
         )
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether the model has labels, which p-values and q-values require."""
+        return is_classifier(self.model) or is_regressor(self.model)
+
+    def with_evidence(self, result: GroupConfidence) -> tuple[GroupConfidence, bool]:
+        """Return the result with p-values and q-values (none for one class), and whether no signal prevented them."""
+        if not self.has_labels:
+            return result, True
+        search = EvidenceSearch(
+            self.data,
+            self.settings,
+            n_fixed=sum(group.round == 0 for group in self.model.groups_),
+            n_varying=self.n_features,
+            n_pairs=result.n_pairs,
+            seed=self.seed,
+            stratified=self.stratified,
+            n_threads=self.n_threads,
+        )
+        with RoundProgress(3, self.verbose, "Evidence", "steps") as bar:
+            found = search.run(self.model.groups_, lambda number: bar.update(number, "p-values and q-values"))
+        return (result, False) if found is None else (result.with_evidence(*found), True)
+
     def half_samples(self, chosen: tuple[np.ndarray, ...], n_pairs: int) -> Iterator[tuple[np.ndarray, ...]]:
         """Yield the support features of all half-samples so far, after each batch."""
         with RoundProgress(2 * n_pairs, self.verbose, "Confidence", "half-samples") as bar:
@@ -385,54 +423,3 @@ def _members(loop: CuttingPlane) -> list[np.ndarray]:
     """Return the members of the groups that a search has found, without those of fixed features."""
     supports, found = loop.oracle.supports, loop.oracle.collect()
     return [np.append(supports[k], found.feature[found.support == k]) for k in range(len(loop.fixed), len(supports))]
-
-
-def permute_labels(data: Input, seed: int, permutation: int) -> Input:
-    """Return the data with labels permuted among the samples of nonzero weight, or unchanged for ``permutation`` 0.
-
-    Sample groups restrict the permutation; see :func:`coterie.inputs.sample_groups.permutation_within`.
-    """
-    if permutation == 0:
-        return data
-    order = np.arange(len(data.targets))
-    used = _used(data)
-    rng = np.random.default_rng([seed, permutation])
-    if data.groups is None:
-        order[used] = rng.permutation(used)
-    else:
-        order[used] = used[permutation_within(data.groups[used], data.targets[used], rng)]
-    # Covariates and offset are permuted with the labels, which keeps their relation. Only the relation to the features is
-    # broken.
-    covariates, offset = (None if values is None else values[order] for values in (data.covariates, data.offset))
-    return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates, offset=offset)
-
-
-def complementary(data: Input, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sample weights of a half-sample and of its complement.
-
-    The halves depend only on ``seed``, ``permutation`` (that of the labels of ``data``) and ``pair``, not on earlier draws. If
-    the number of samples is odd, the first half has one more than the second. If ``stratified``, each class is halved
-    separately. Among the classes with an odd number of samples, the first gives its extra sample to the first half, the next
-    one to the second half, and so on in alternation. Sample groups are not divided; see
-    :func:`coterie.inputs.sample_groups.halves`.
-    """
-    rng = np.random.default_rng([seed, permutation, 1 + pair])
-    used = _used(data)
-    weight = np.ones(len(data.targets)) if data.weight is None else data.weight
-    first, second = np.zeros_like(weight), np.zeros_like(weight)
-    if data.groups is not None:
-        half = halves(data.groups[used], data.targets[used] if stratified else None, rng)
-        first[used[half]], second[used[~half]] = weight[used[half]], weight[used[~half]]
-        return first, second
-    order = rng.permutation(used)
-    if stratified:  # Sort by class; the order within a class stays random.
-        order = order[np.argsort(data.targets[order], kind="stable")]
-    elif rng.random() < 0.5:
-        order = order[::-1]
-    first[order[::2]], second[order[1::2]] = weight[order[::2]], weight[order[1::2]]
-    return first, second
-
-
-def _used(data: Input) -> np.ndarray:
-    """Return the samples of nonzero weight."""
-    return np.arange(len(data.targets)) if data.weight is None else np.flatnonzero(data.weight > 0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="GroupDiscovery")
 
 # Attributes with one number per group.
-_COLUMNS = ("confidence", "support_confidence", "expected_false", "false_share", "bound")
+_COLUMNS = ("confidence", "support_confidence", "expected_false", "false_share", "bound", "p_value", "q_value")
 _MAX_REPR_GROUPS = 12
 _MAX_HTML_ROWS = 25
 # Shah and Samworth's bound does not apply above this share of selected features.
@@ -56,6 +56,18 @@ class GroupConfidence:
         Shah and Samworth's bound on the number of irrelevant features that reach this confidence. It assumes that all
         irrelevant features are equally likely to be selected and that the distribution of their shares is unimodal. NaN where
         it does not apply (at or below 0.5).
+    p_value : ndarray of shape (n_groups,)
+        P-value of each group, corrected for the selection of the features: among all groups of at most 0.05, any is false with
+        a probability of at most 0.05 (family-wise error rate). NaN for fixed features and one-class models.
+    q_value : ndarray of shape (n_groups,)
+        Estimated share of false groups (false discovery rate) if all groups with at least this evidence are selected. NaN for
+        fixed features and one-class models. It does not depend on the C of the model.
+    probabilities : tuple of (ndarray or None)
+        Probability of each member of a group to carry its signal, the support feature first. None for fixed features and very
+        large groups.
+    candidates : FeatureGroups
+        Groups with p-values and q-values that do not depend on the model, the smallest q-value first. The model may lack some
+        of them.
     permuted : tuple of ndarray
         Confidences of the groups found with permuted labels, one array per permutation.
     n_features : int
@@ -75,8 +87,8 @@ class GroupConfidence:
     >>> model = GroupDiscoveryRegressor(2).fit(X, 3 * X[:, 4] - X[:, 7])
     >>> group_confidence(model, X, 3 * X[:, 4] - X[:, 7], n_pairs=5, n_permutations=0, random_state=0)
     2 groups, 5 pairs of half-samples, 0 permutations
-      1. 1.00
-      2. 1.00
+      1. 1.00, q-value 0
+      2. 1.00, q-value 0
     """
 
     confidence: np.ndarray
@@ -87,6 +99,10 @@ class GroupConfidence:
     expected_false: np.ndarray
     false_share: np.ndarray
     bound: np.ndarray
+    p_value: np.ndarray
+    q_value: np.ndarray
+    probabilities: tuple[np.ndarray | None, ...]
+    candidates: FeatureGroups
     permuted: tuple[np.ndarray, ...]
     n_features: int
     seed: int
@@ -121,6 +137,10 @@ class GroupConfidence:
             expected_false=expected,
             false_share=false_share(confidence, expected, len(permuted)),
             bound=shah_samworth(confidence, n_chosen, n_features, len(chosen) // 2),
+            p_value=np.full(len(groups), np.nan),
+            q_value=np.full(len(groups), np.nan),
+            probabilities=(None,) * len(groups),
+            candidates=FeatureGroups([]),
             permuted=permuted,
             n_features=n_features,
             seed=seed,
@@ -140,6 +160,8 @@ class GroupConfidence:
             and (self.n_pairs, self.n_permutations) == (len(self.chosen) // 2, len(self.permuted))
             and all(type(number) is int and number >= 0 for number in (self.n_features, self.n_pairs, self.seed))
             and isinstance(self.digest, str)
+            and isinstance(self.candidates, FeatureGroups)
+            and len(self.probabilities) == len(self.confidence)
         )
 
     def attach_to(self, model: Model) -> Model:
@@ -161,9 +183,53 @@ class GroupConfidence:
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
         """Return the groups with their confidences."""
+        figures = zip(self.confidence.tolist(), self.shares, self.p_value.tolist(), self.q_value.tolist(), strict=True)
+        names = ("confidence", "shares", "p_value", "q_value")
+        own = zip(groups, figures, self.probabilities, strict=True)
         return FeatureGroups(
-            [replace(g, confidence=c, shares=s) for g, c, s in zip(groups, self.confidence.tolist(), self.shares, strict=True)]
+            [replace(group, **dict(zip(names, values, strict=True)), probabilities=p) for group, values, p in own]
         )
+
+    def with_evidence(
+        self,
+        candidates: FeatureGroups,
+        p_value: np.ndarray,
+        q_value: np.ndarray,
+        probabilities: tuple[np.ndarray | None, ...],
+    ) -> GroupConfidence:
+        """Return the result with the p-values and q-values of its groups and of all candidates."""
+        return replace(self, candidates=candidates, p_value=p_value, q_value=q_value, probabilities=probabilities)
+
+    def select(self, *, fdr: float | None = None, fwer: float | None = None) -> FeatureGroups:
+        """Return the groups that are real at a stated error rate, among all groups that were examined.
+
+        Parameters
+        ----------
+        fdr : float, default=None
+            False discovery rate: the expected share of false groups among those returned.
+
+        fwer : float, default=None
+            Family-wise error rate: the probability that any returned group is false.
+
+        Returns
+        -------
+        groups : FeatureGroups
+            Groups of ``candidates``. They do not depend on the C and the number of features of the model, and the model may
+            lack some of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from coterie import GroupDiscoveryRegressor, group_confidence
+        >>> X = np.random.default_rng(0).standard_normal((80, 30))
+        >>> y = 3 * X[:, 4] - 2 * X[:, 7] + np.random.default_rng(1).standard_normal(80)
+        >>> found = group_confidence(GroupDiscoveryRegressor(1).fit(X, y), X, y, n_pairs=5, random_state=0)
+        >>> sorted(group.support for group in found.select(fdr=0.1))
+        [4, 7]
+        """
+        if not len(self.candidates) and np.isnan(self.p_value).all():
+            raise ValueError("The groups have no p-values and q-values. They require labels and a completed group_confidence.")
+        return self.candidates.select(fdr=fdr, fwer=fwer)
 
     @property
     def reached_by_chance(self) -> float:
@@ -194,8 +260,9 @@ class GroupConfidence:
     def __repr__(self) -> str:
         lines = [f"{len(self.confidence)} groups, {self.n_pairs} pairs of half-samples, {self.n_permutations} permutations"]
         for number, value in enumerate(self.confidence[:_MAX_REPR_GROUPS], start=1):
-            expected = self.expected_false[number - 1]
-            note = "" if np.isnan(expected) else f" ({expected:.2g} expected with permuted labels)"
+            expected, evidence = self.expected_false[number - 1], self.q_value[number - 1]
+            note = "" if np.isnan(evidence) else f", q-value {evidence:.2g}"
+            note += "" if np.isnan(expected) else f" ({expected:.2g} expected with permuted labels)"
             lines.append(f"  {number}. " + ("fixed" if np.isnan(value) else f"{value:.2f}{note}"))
         if len(self.confidence) > _MAX_REPR_GROUPS:
             lines.append(f"  … and {len(self.confidence) - _MAX_REPR_GROUPS} more")
@@ -207,11 +274,13 @@ class GroupConfidence:
                 number,
                 "fixed" if np.isnan(value) else f"{value:.2f}",
                 f"{self.support_confidence[number - 1]:.2f}",
+                *(f"{array[number - 1]:.2g}" for array in (self.q_value, self.p_value) if not np.isnan(array).all()),
                 *(f"{array[number - 1]:.2g}" for array in (self.expected_false, self.false_share) if self.n_permutations),
             ]
             for number, value in enumerate(self.confidence[:_MAX_HTML_ROWS], start=1)
         ]
         heads = ["group", "confidence", "support feature only"]
+        heads += ["q-value", "p-value"] if not np.isnan(self.q_value).all() else []
         heads += ["expected by chance", "false share"] if self.n_permutations else []
         n_groups = len(self.confidence)
         title = f"{n_groups:,} groups, {self.n_pairs} pairs of half-samples, {self.n_permutations} permutations"

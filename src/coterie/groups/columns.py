@@ -210,7 +210,7 @@ def shown(place: str) -> list[Column]:
     --------
     >>> from coterie.groups.columns import shown
     >>> [column.title for column in shown("notebook")]
-    ['#', 'support feature', 'effect', 'confidence', 'features', 'affiliated (correlation)']
+    ['#', 'support feature', 'effect', 'confidence', 'q-value', 'features', 'affiliated (correlation)']
     """
     return [COLUMNS[name] for name in SHOWN[place]]
 
@@ -449,6 +449,14 @@ COLUMNS: Mapping[str, Column] = {
         Column("round", "selected in round", "", lambda item: item.group.round, kind="count"),
         Column("confidence", "confidence", "Share of half-samples in which any member of the group is selected.",
                lambda item: item.group.confidence, kind="share", missing="fixed"),
+        Column("q_value", "q-value",
+               "Estimated share of false groups (false discovery rate) among all groups with at least this evidence.",
+               lambda item: item.group.q_value, kind="figure", missing="fixed"),
+        Column("group_p_value", "p-value of the group",
+               "Family-wise p-value: among all groups of at most 0.05, any is false with a probability of at most 0.05.",
+               lambda item: item.group.p_value, kind="figure", missing="fixed"),
+        Column("selected", "selected", "Whether the q-value is at most the chosen false discovery rate.",
+               lambda item: item.group.selected),
         Column("expected_false", "by chance",
                "Mean number of groups that reach this confidence with permuted labels.", _filled_by_report,
                kind="figure"),
@@ -474,6 +482,9 @@ COLUMNS: Mapping[str, Column] = {
         Column("score", "score", "", _scores, per="feature", kind="figure"),
         Column("share", "share", "Share of half-samples in which this feature is selected.",
                lambda item: None if item.group.shares is None else item.group.shares.tolist(), per="feature", kind="share"),
+        Column("probability", "probability", "Probability that this member carries the signal of the group.",
+               lambda item: None if item.group.probabilities is None else item.group.probabilities.tolist(),
+               per="feature", kind="share"),
         Column("annotations", "annotations", "", _annotations, per="feature",
                cells=lambda item: item.group.annotations or {}),
         Column("feature_info", "annotations", "", _source_annotations, per="feature", cells=_source_annotations),
@@ -484,33 +495,35 @@ SHOWN: Mapping[str, Sequence[str]] = {
     # One row per feature: rows(), to_frame() and, with a context, groups.csv.
     "table": (
         "group", "feature", "name", "role", "correlation", "score", "weight", "effect", "effect_low", "effect_high",
-        "odds_ratio", "round", "confidence", "share", "marks", "class_weights", "annotations", "direction", "class_effects",
-        "note", "statistics", "feature_info",
+        "odds_ratio", "round", "confidence", "q_value", "group_p_value", "selected", "share", "probability", "marks",
+        "class_weights", "annotations", "direction", "class_effects", "note", "statistics", "feature_info",
     ),
     # One object per group in result.json, and one per member within it.
     "result": (
         "group", "support", "name", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio", "interval",
-        "direction", "class_effects", "used", "note", "score", "round", "purity", "confidence", "marks",
-        "class_weights", "statistics", "levels", "correlations", "members",
+        "direction", "class_effects", "used", "note", "score", "round", "purity", "confidence", "q_value", "group_p_value",
+        "selected", "marks", "class_weights", "statistics", "levels", "correlations", "members",
     ),
-    "members": ("feature", "name", "correlation", "share", "annotations"),
-    # One object per group in to_json(), which adds lists over the members: affiliated, correlation, names, shares.
+    "members": ("feature", "name", "correlation", "share", "probability", "annotations"),
+    # One object per group in to_json(), which adds lists over the members: affiliated, correlation, names, shares,
+    # probabilities.
     "json": (
         "support", "affiliated", "correlation", "names", "score", "weight", "effect", "effect_low", "effect_high",
-        "odds_ratio", "used", "round", "purity", "confidence", "shares", "marks", "class_weights",
+        "odds_ratio", "used", "round", "purity", "confidence", "q_value", "group_p_value", "shares", "probabilities", "marks",
+        "class_weights",
     ),
     # Tables for display with one row per group, and the table of one group with one row per feature.
-    "terminal": ("group", "confidence", "label", "place", "p_value", "effect", "marks", "size", "affiliated"),
-    "notebook": ("group", "label", "effect", "confidence", "size", "affiliated"),
-    "notebook group": ("member", "role", "correlation", "share"),
+    "terminal": ("group", "confidence", "q_value", "label", "place", "p_value", "effect", "marks", "size", "affiliated"),
+    "notebook": ("group", "label", "effect", "confidence", "q_value", "size", "affiliated"),
+    "notebook group": ("member", "role", "correlation", "share", "probability"),
     # The report: its table, the details and members of an open row, and the download. Values are those of result.json under
     # the same name. report/payload.py adds label, place and the values of confidences.
-    "page": ("group", "label", "place", "direction", "effect", "confidence", "expected_false", "size"),
-    "page details": ("interval", "note", "purity", "round", "false_share"),
-    "page members": ("correlation", "share"),
+    "page": ("group", "label", "place", "direction", "effect", "q_value", "confidence", "size"),
+    "page details": ("interval", "note", "group_p_value", "purity", "round", "expected_false", "false_share"),
+    "page members": ("correlation", "share", "probability"),
     "page download": (
-        "group", "feature", "name", "role", "correlation", "share", "effect", "effect_low", "effect_high", "odds_ratio",
-        "direction", "note", "confidence", "expected_false",
+        "group", "feature", "name", "role", "correlation", "share", "probability", "effect", "effect_low", "effect_high",
+        "odds_ratio", "direction", "note", "q_value", "group_p_value", "confidence", "expected_false",
     ),
 }  # fmt: skip
 # Names that annotations cannot have in a flat table: those of columns that represent a single column.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -74,6 +76,13 @@ class FeatureGroup:
     confidence : float or None
         Share of half-samples in which a member of the group is selected. None before :func:`coterie.group_confidence`, NaN
         for a fixed feature.
+    p_value, q_value : float or None
+        Evidence for the group: family-wise p-value, and false discovery rate (see :class:`coterie.GroupConfidence`). None
+        before :func:`coterie.group_confidence`, NaN if unknown.
+    selected : bool or None
+        Whether the q-value is at most the false discovery rate of :func:`coterie.discover`. None if it was not compared.
+    probabilities : ndarray of shape (n_affiliated + 1,) or None
+        Probability of each member to carry the signal of the group, the support feature first. None if unknown.
     shares : ndarray of shape (n_affiliated + 1,) or None
         Share of half-samples in which each member is selected, the support feature first.
     class_weights : dict or None
@@ -120,6 +129,10 @@ class FeatureGroup:
     effect_interval: tuple[float, float] | None = None
     class_effects: dict[Any, float] | None = None
     used: bool = True
+    p_value: float | None = None
+    q_value: float | None = None
+    probabilities: np.ndarray | None = None
+    selected: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -162,6 +175,34 @@ class FeatureGroup:
         if not self.used:
             return "not used by the model"
         return None if not _contradicts(self) else "weight of opposite sign"
+
+    def likely_members(self, coverage: float = 0.95) -> np.ndarray:
+        """Return the fewest members that contain the one with the signal with this probability, the most likely first.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            Probability that the set contains the member that carries the signal, if one of the members does.
+
+        Returns
+        -------
+        members : ndarray of int
+            Indices of features.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from coterie import FeatureGroup
+        >>> FeatureGroup(3, [7, 5], [0.9, -0.8], probabilities=np.array([0.6, 0.03, 0.37])).likely_members()
+        array([3, 5])
+        """
+        if self.probabilities is None:
+            raise ValueError("The members have no probabilities. Call coterie.group_confidence(model, X, y).attach_to(model).")
+        if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1.")
+        order = np.argsort(-self.probabilities, kind="stable")
+        size = int(np.searchsorted(np.cumsum(self.probabilities[order]), coverage * (1.0 - 1e-12))) + 1
+        return np.asarray(self.members[order[:size]])
 
     def __len__(self) -> int:
         return 1 + len(self.affiliated)
@@ -316,6 +357,57 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "The groups have no confidence yet. Call coterie.group_confidence(model, X, y).attach_to(model) first."
             )
         return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
+
+    def select(self, *, fdr: float | None = None, fwer: float | None = None) -> FeatureGroups:
+        """Return the groups that are real at a stated error rate (see :func:`coterie.group_confidence`).
+
+        Parameters
+        ----------
+        fdr : float, default=None
+            False discovery rate: groups with a ``q_value`` of at most this level.
+
+        fwer : float, default=None
+            Family-wise error rate: groups with a ``p_value`` of at most this level.
+
+        Returns
+        -------
+        groups : FeatureGroups
+            The selected groups.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> groups = [FeatureGroup(3, [7], [0.9], p_value=0.2, q_value=0.04), FeatureGroup(1, [], p_value=1.0, q_value=0.6)]
+        >>> FeatureGroups(groups).select(fdr=0.1)
+        1 group, 2 features
+          1. 3 ~ 7 (+0.90)
+        """
+        if (fdr is None) == (fwer is None):
+            raise ValueError("Pass either fdr or fwer, for example select(fdr=0.1).")
+        name, level = ("q_value", fdr) if fwer is None else ("p_value", fwer)
+        if not isinstance(level, Real) or isinstance(level, bool) or not 0.0 < level < 1.0:
+            raise ValueError(f"{'fdr' if fwer is None else 'fwer'}={level!r} must be a number between 0 and 1.")
+        values = [getattr(group, name) for group in self]
+        if any(value is None for value in values):
+            raise ValueError(
+                f"The groups have no {name} yet. Call coterie.group_confidence(model, X, y).attach_to(model) first."
+            )
+        if values and all(math.isnan(value) for value in values):
+            raise ValueError(
+                f"The {name} of all groups is unknown. It requires labels"
+                f"{' and at least one permutation (n_permutations)' if fwer is None else ''}."
+            )
+        return FeatureGroups([group for group, value in zip(self, values, strict=True) if value <= level])
+
+    def marked(self, fdr: float) -> FeatureGroups:
+        """Return the groups with ``selected``: whether the q-value is at most ``fdr``. None without q-values."""
+        known = [group.q_value is not None and not math.isnan(group.q_value) for group in self]
+        return FeatureGroups(
+            [
+                replace(group, selected=bool((group.q_value or 0.0) <= fdr) if is_known else None)
+                for group, is_known in zip(self, known, strict=True)
+            ]
+        )
 
     @property
     def annotations(self) -> dict[str, list[Any]]:
@@ -495,6 +587,7 @@ def _json_object(item: Item) -> Record:
         "correlation": group.correlation.tolist(),
         "names": group.names,
         "shares": None if group.shares is None else group.shares.tolist(),
+        "probabilities": None if group.probabilities is None else group.probabilities.tolist(),
     }
     content = {name: lists[name] if name in lists else COLUMNS[name].for_json(item) for name in SHOWN["json"]}
     return plain(content if group.annotations is None else {**content, "annotations": group.annotations})

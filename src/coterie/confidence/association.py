@@ -1,0 +1,274 @@
+r"""Score tests: the association of single features with the outcome, given covariates and some other features.
+
+The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers and a
+logistic regression for classes (each class against the others). With residuals :math:`r_i`, variances :math:`v_i`, sample
+weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null model leaves unexplained (by a regression
+with the weights :math:`\omega v`), the statistic is
+
+.. math:: z_j = \sum_i \omega_i \tilde x_{ij} r_i \Big/ \Big(\sum_i \omega_i v_i \tilde x_{ij}^2\Big)^{1/2}.
+
+Its p-value is the largest of up to three. The first comes from the t distribution (numbers) or the normal distribution
+(classes). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
+classes. The third comes from the sums over sample groups, if there are any, with as many degrees of freedom as there are
+groups less one. Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is
+the correlation of :math:`\tilde x_j` and :math:`\tilde x_k`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from coterie.data.source import Columns
+from coterie.data.view import FeatureView
+from coterie.inputs.opening import Input
+from coterie.order import in_order
+from coterie.solver.regression import linear_effects, logistic_effects, standardised
+
+# Smallest variance of a label relative to the largest possible one, and smallest unexplained share of a feature's norm.
+_MIN_VARIANCE, _MIN_SHARE = 1e-9, 1e-6
+# Smallest standard deviation of a feature that varies, relative to its values.
+_MIN_SCALE = 1e-12
+# Skewness below which the gamma distribution is not needed.
+_MIN_SKEWNESS = 1e-3
+
+
+class Scored(NamedTuple):
+    """Features and their absolute statistics."""
+
+    features: np.ndarray
+    statistic: np.ndarray
+
+
+@dataclass(frozen=True)
+class NullModel:
+    """A model of one output without the tested features, on the samples of nonzero weight.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        The samples.
+    weight, residual, variance, third : ndarray of shape (n_rows,)
+        Sample weights, residuals, and the second and third central moments of the output under the null hypothesis.
+    design : ndarray of shape (n_rows, n_columns)
+        Columns of the model. The first is the intercept.
+    freedom : float
+        Degrees of freedom of the residuals; infinite for classes.
+    clusters : ndarray of int of shape (n_rows,) or None
+        Sample groups from 0.
+    """
+
+    rows: np.ndarray
+    weight: np.ndarray
+    residual: np.ndarray
+    variance: np.ndarray
+    third: np.ndarray
+    design: np.ndarray
+    freedom: float
+    clusters: np.ndarray | None
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """Orthonormal basis of the weighted columns of the model."""
+        left, values, _ = np.linalg.svd(self.design * self._root[:, None], full_matrices=False)
+        return left[:, values > 1e-10 * values.max(initial=0.0)]
+
+    @property
+    def _root(self) -> np.ndarray:
+        return np.sqrt(self.weight * self.variance)
+
+    def tests(self, columns: np.ndarray) -> ScoreTests:
+        """Return the tests of some features, given as columns of the rows of the model."""
+        root = self._root
+        scaled = columns * root[:, None]
+        left = scaled - self.basis @ (self.basis.T @ scaled)
+        norm = np.sqrt((left**2).sum(axis=0))
+        whole = np.sqrt(((scaled - root[:, None] * (root @ scaled) / (root @ root)) ** 2).sum(axis=0))
+        varying = (norm > _MIN_SHARE * whole) & (whole > _MIN_SCALE * np.sqrt((scaled**2).sum(axis=0)))
+        unit = left / np.where(varying, norm, np.inf)
+        errors = self.residual * np.sqrt(self.weight / self.variance)
+        skewness = (self.third / (np.sqrt(self.weight) * self.variance**1.5)) @ unit**3
+        return ScoreTests(unit, unit * errors[:, None], norm, skewness, self.freedom, self.clusters)
+
+    def best(self, view: FeatureView, size: int, excluded: np.ndarray) -> Scored:
+        """Return the features with the largest statistics, approximately: without the given features in the denominator.
+
+        ``view`` has the weights of :attr:`scan_weight`.
+        """
+        vector = np.zeros(view.n_samples)
+        vector[self.rows] = self.weight * self.residual
+        parts = view.map_blocks(_best_of_block, vector[:, None], int(size), excluded)
+        features, statistic = (np.concatenate([part[k] for part in parts]) for k in range(2))
+        order = in_order(view.source, features, statistic, sample_weight=view.sample_weight)[:size]
+        return Scored(features[order], statistic[order])
+
+    def scan_weight(self, n_samples: int) -> np.ndarray | None:
+        """Return the weights of the samples in norms of features; None if they are all equal to one."""
+        if np.ptp(self.variance) == 0.0 and np.all(self.weight == 1.0) and len(self.rows) == n_samples:
+            return None
+        weight = np.zeros(n_samples)
+        weight[self.rows] = self.weight * self.variance / self.variance.max()
+        return weight
+
+
+def _best_of_block(view: FeatureView, vector: np.ndarray, size: int, excluded: np.ndarray) -> Scored:
+    """Return the features of a block with the largest products, divided by their norms."""
+    first = view.source.first_feature
+    norm = view.moments.norm
+    statistic = np.abs(view.products(vector)[:, 0])
+    np.divide(statistic, norm, out=statistic, where=norm > 0.0)
+    statistic[norm == 0.0] = -1.0
+    own = excluded[(excluded >= first) & (excluded < first + len(statistic))] - first
+    statistic[own] = -1.0
+    size = min(size, len(statistic))
+    # Features tied with the last one are included, so that ties can be broken by the common rule.
+    floor = np.partition(statistic, -size)[-size] * (1.0 - 1e-9)
+    features = np.flatnonzero((statistic >= floor) & (statistic > 0.0))
+    return Scored(first + features, statistic[features])
+
+
+class ScoreTests:
+    """Score tests of some features in a null model, alone and given one another.
+
+    Attributes
+    ----------
+    z : ndarray of shape (n_features,)
+        Statistics.
+    information : ndarray of shape (n_features,)
+        Norms of the unexplained parts of the features: the reciprocals of the standard errors of their effects.
+    """
+
+    def __init__(
+        self,
+        unit: np.ndarray,
+        contributions: np.ndarray,
+        norm: np.ndarray,
+        skewness: np.ndarray,
+        freedom: float,
+        clusters: np.ndarray | None,
+    ) -> None:
+        self._unit, self._skewness, self._freedom = unit, skewness, freedom
+        self.z, self.information = contributions.sum(axis=0), norm
+        self._sums: np.ndarray | None = None
+        if clusters is not None:
+            self._sums = np.zeros((int(clusters.max()) + 1, unit.shape[1]))
+            np.add.at(self._sums, clusters, contributions)
+
+    @cached_property
+    def p_value(self) -> np.ndarray:
+        """Two-sided p-value of each feature alone."""
+        found = np.maximum(tail(self.z, self._freedom), skewed_tail(self.z, self._skewness))
+        return found if self._sums is None else np.maximum(found, clustered_tail(self._sums))
+
+    def given(self, feature: int, others: np.ndarray) -> np.ndarray:
+        """Return the two-sided p-values of a feature given each of some others."""
+        share = self._unit[:, others].T @ self._unit[:, feature]
+        rest = np.sqrt(np.maximum(1.0 - share**2, 1e-12))
+        found = tail((self.z[feature] - share * self.z[others]) / rest, self._freedom - 1.0)
+        if self._sums is None:
+            return found
+        return np.maximum(found, clustered_tail(self._sums[:, [feature]] - share * self._sums[:, others]))
+
+
+def tail(z: np.ndarray, freedom: float) -> np.ndarray:
+    """Return two-sided p-values of statistics: t with one degree of freedom less than the residuals, or normal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.confidence.association import tail
+    >>> tail(np.array([0.0, 1.96]), np.inf).round(3).tolist(), tail(np.array([2.0]), 10.0).round(4).tolist()
+    ([1.0, 0.05], [0.0368])
+    """
+    if not np.isfinite(freedom):
+        return np.asarray(2.0 * stats.norm.sf(np.abs(z)))
+    if freedom <= 1.0:
+        return np.ones(len(z))
+    share = np.minimum(z**2 / freedom, 1.0 - 1e-15)
+    return np.asarray(2.0 * stats.t.sf(np.sqrt((freedom - 1.0) * share / (1.0 - share)), freedom - 1.0))
+
+
+def skewed_tail(z: np.ndarray, skewness: np.ndarray) -> np.ndarray:
+    """Return two-sided p-values from a gamma distribution of unit variance; 0 if it has no heavier tail than the normal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.confidence.association import skewed_tail
+    >>> skewed_tail(np.array([4.0, 4.0, -4.0]), np.array([1.0, 0.0, 1.0])).round(4).tolist()
+    [0.0046, 0.0, 0.0]
+    """
+    found = np.zeros(len(z))
+    heavy = (z * skewness > 0.0) & (np.abs(skewness) > _MIN_SKEWNESS)
+    shape = 4.0 / skewness[heavy] ** 2
+    found[heavy] = 2.0 * stats.gamma.sf(shape + np.abs(z[heavy]) * np.sqrt(shape), shape)
+    return np.minimum(found, 1.0)
+
+
+def clustered_tail(sums: np.ndarray) -> np.ndarray:
+    """Return two-sided p-values from the sums of the contributions of each sample group, of shape (n_groups, n_features)."""
+    n_groups = len(sums)
+    if n_groups < 3:
+        return np.ones(sums.shape[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = sums.sum(axis=0) / np.sqrt((sums**2).sum(axis=0) * n_groups / (n_groups - 1))
+    return np.asarray(2.0 * stats.t.sf(np.abs(np.nan_to_num(z)), n_groups - 1))
+
+
+def outputs_of(data: Input, rows: np.ndarray) -> list[np.ndarray]:
+    """Return the targets of some samples: numbers less the offset, or an indicator for each class (one for two classes)."""
+    targets = np.asarray(data.targets)[rows]
+    if data.classes is None:
+        return [np.asarray(targets, dtype=np.float64) - (0.0 if data.offset is None else data.offset[rows])]
+    n_classes = len(data.classes)
+    return [(targets == label).astype(np.float64) for label in (range(n_classes) if n_classes > 2 else (1,))]
+
+
+def dense_columns(data: Input, features: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return columns of features for some samples, as a dense float64 array."""
+    columns: Columns = data.source.columns(np.asarray(features, dtype=np.int64))
+    own = columns if isinstance(columns, np.ndarray) else columns.toarray()
+    return np.asarray(own[rows], dtype=np.float64)
+
+
+def design_of(data: Input, features: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return an intercept, standardised features, and standardised covariates, for some samples."""
+    others = np.empty((len(rows), 0)) if data.covariates is None else data.covariates[rows]
+    columns = dense_columns(data, features, rows)
+    return np.column_stack([np.ones(len(rows)), standardised(columns, weight), standardised(others, weight)])
+
+
+def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray) -> list[NullModel]:
+    """Return the null model of each output, given some features (besides the covariates)."""
+    weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
+    design = design_of(data, np.asarray(given, dtype=np.int64), rows, weight)
+    clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
+    fit = _linear if data.classes is None else _logistic
+    return [fit(rows, weight, design, output, clusters) for output in outputs_of(data, rows)]
+
+
+def _linear(
+    rows: np.ndarray, weight: np.ndarray, design: np.ndarray, output: np.ndarray, clusters: np.ndarray | None
+) -> NullModel:
+    residual = output - design @ linear_effects(design, output, weight).effect
+    freedom = float(weight.sum()) - np.linalg.matrix_rank(design)
+    variance = max(float(weight @ residual**2) / max(freedom, 1.0), np.finfo(float).tiny)
+    third = float(weight @ residual**3) / float(weight.sum())
+    ones = np.ones(len(rows))
+    return NullModel(rows, weight, residual, variance * ones, third * ones, design, freedom, clusters)
+
+
+def _logistic(
+    rows: np.ndarray, weight: np.ndarray, design: np.ndarray, output: np.ndarray, clusters: np.ndarray | None
+) -> NullModel:
+    probability = 0.5 * (1.0 + np.tanh(0.5 * (design @ logistic_effects(design, output, weight).effect)))
+    if design.shape[1] == 1:  # the prior of the intercept would leave a small rest
+        probability = np.full(len(rows), float(weight @ output) / float(weight.sum()))
+    variance = np.maximum(probability * (1.0 - probability), _MIN_VARIANCE)
+    third = variance * (1.0 - 2.0 * probability)
+    return NullModel(rows, weight, output - probability, variance, third, design, np.inf, clusters)
