@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coterie._parameters import PENALTY, Boolean, Integer, OneOf, ParameterError, check, check_parameters
+from coterie._parameters import PENALTY, Boolean, Fraction, Integer, OneOf, ParameterError, check, check_parameters
 from coterie._warnings import RecordedWarning, recorded
 from coterie.cautions import AboutSamples, Caution, find_cautions
 from coterie.confidence.estimation import group_confidence
@@ -38,7 +38,7 @@ from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.held_out import held_out_of
-from coterie.report.judgement import judge
+from coterie.report.judgement import FDR, judge
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
 
@@ -69,6 +69,7 @@ def discover(
     fast: bool = False,
     n_pairs: int | None = None,
     n_permutations: int | None = None,
+    fdr: float = FDR,
     name: str | None = None,
     label: str | None = None,
     image_shape: tuple[int, int] | None = None,
@@ -82,8 +83,8 @@ def discover(
     """Find groups of features, measure their held-out score, and estimate the confidence of each group.
 
     Cross-validation chooses the number of features, C, and the other settings that are not given. The score of the whole
-    procedure is measured on held-out samples (nested cross-validation). The search is repeated on half-samples and with
-    permuted labels to estimate the confidence of each group. ``coterie discover`` runs this function.
+    procedure is measured on held-out samples (nested cross-validation). The search is repeated on half-samples to estimate the
+    confidence of each group. Tests give its p-value and its q-value. ``coterie discover`` runs this function.
 
     Parameters
     ----------
@@ -122,7 +123,10 @@ def discover(
         Number of half-sample pairs used for confidences; 0 for none.
 
     n_permutations : int, default=that of :func:`coterie.group_confidence`
-        Number of label permutations used to estimate the false discovery rate.
+        Number of label permutations used to estimate the share of false groups at each confidence. q-values need none.
+
+    fdr : float, default=0.1
+        False discovery rate: groups with a q-value of at most this level are selected.
 
     %(about_data)s
 
@@ -183,7 +187,7 @@ def discover(
     <Report, ... kB, not saved>
     """
     settings = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, **parameters}
-    check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations)
+    check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations, fdr=fdr)
     data = open_data(
         X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups,
         feature_names=feature_names, name=name, label=label, reader="discover", client=client,
@@ -201,13 +205,20 @@ def discover(
     reported.warn(_warnings_about_score(model, data))
     with recorded(UserWarning, RuntimeWarning) as caught:
         if not fast and n_pairs != 0 and not stop_requested():
-            _add_confidence(model, data, n_pairs, n_permutations)
+            _add_confidence(model, data, n_pairs, n_permutations, fdr)
         seconds, interrupted = time.perf_counter() - began, stop_requested()
         seed = None if random_state == 0 else random_state
         command = _call(
-            task=task, fast=fast or None, n_pairs=n_pairs, n_permutations=n_permutations, random_state=seed, **parameters
+            task=task,
+            fast=fast or None,
+            n_pairs=n_pairs,
+            n_permutations=n_permutations,
+            fdr=None if fdr == FDR else fdr,
+            random_state=seed,
+            **parameters,
         )
-        found = assemble(model, data, image_shape, image_order, seconds=seconds, interrupted=interrupted, command=command)
+        facts = {"seconds": seconds, "interrupted": interrupted, "command": command, "fdr": float(fdr)}
+        found = assemble(model, data, image_shape, image_order, **facts)
     reported.warn(caught)
     return replace(found, warnings=tuple(reported.texts), cautions=tuple(cautions))
 
@@ -219,6 +230,7 @@ def check_settings(
     fast: bool = False,
     n_pairs: int | None = None,
     n_permutations: int | None = None,
+    fdr: float = FDR,
 ) -> None:
     """Raise the errors of :func:`discover` that do not depend on data."""
     if task not in TASKS:
@@ -227,6 +239,7 @@ def check_settings(
         ("fast", fast, Boolean()),
         ("n_pairs", n_pairs, Integer(0) | OneOf(None)),
         ("n_permutations", n_permutations, Integer(0) | OneOf(None)),
+        ("fdr", fdr, Fraction()),
     ):
         check(name, value, rule)
     supposed = "classification" if task == "auto" else task
@@ -389,7 +402,9 @@ def _names(place: str) -> list[str]:
     return list(inspect.signature(load(place)).parameters)
 
 
-def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None, n_permutations: int | None) -> None:
+def _add_confidence(
+    model: GroupDiscovery, data: OpenedData, n_pairs: int | None, n_permutations: int | None, fdr: float
+) -> None:
     """Add the confidences to the groups of the model; none if a signal came before the first half-sample was done."""
     given = {"n_pairs": n_pairs, "n_permutations": n_permutations}
     counts: dict[str, Any] = {name: count for name, count in given.items() if count is not None}
@@ -412,6 +427,7 @@ def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None
             raise
         return
     result.attach_to(model)
+    model.groups_ = model.groups_.marked(fdr)
 
 
 def _cautions(data: OpenedData, task: str) -> list[Caution]:

@@ -181,7 +181,7 @@ def test_plink_with_covariates(shell, rng):
     result = shell("predict", "out", "g.bed", code=2)
     assert "fitted with covariates (AGE). Pass those of the new samples with --covar" in result.stderr
     shell.json("discover", "g.bed", *files, *size, "--no-association", "-o", "without")
-    assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text()
+    assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text().splitlines()[0].split(",")
     for options, message in [
         ((*files[:-1], "PC1"), "covariate 'PC1' not found. The file has BMI, AGE"),
         (("--covar-name", "AGE"), "Name the file with --covar"),

@@ -51,7 +51,7 @@ def test_every_command_on_data_has_the_options_of_data(command):
 
 def test_discover_has_the_defaults_of_the_functions_it_calls():
     options = {option.name: option for option in typer.main.get_command(app).commands["discover"].params}
-    for name, default in (("n_pairs", 25), ("n_permutations", "auto")):
+    for name, default in (("n_pairs", 25), ("n_permutations", 0)):
         assert f"default: {default}]" in options[name].help
         assert options[name].rich_help_panel == "Validation"
     assert options["n_pairs"].help.startswith("Number of half-sample pairs used for confidences; 0 for none. ")

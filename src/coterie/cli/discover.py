@@ -47,8 +47,8 @@ Validation = Annotated[
     Settings,
     parameter_options(
         "coterie.discovery:discover",
-        panels={_VALIDATION: ("fast", "n_pairs", "n_permutations")},
-        common=("fast", "n_pairs"),
+        panels={_VALIDATION: ("fast", "n_pairs", "n_permutations", "fdr")},
+        common=("fast", "fdr"),
         texts={"fast": "Fit once with given settings, without validation and confidences."},
         defaults_of="coterie.confidence.estimation:group_confidence",
     ),

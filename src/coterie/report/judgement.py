@@ -13,9 +13,11 @@ import numpy as np
 from coterie.cautions.caution import DEPENDENT, DUPLICATES, IDENTIFIER, LEAK, RELATIVES, STRUCTURE
 from coterie.groups.columns import Content, Record
 
-# A group counts as found again if its estimated share of false groups is at most _FEW_FALSE and its confidence exceeds _HALF.
-# Without permutations its confidence must be at least _ALWAYS, which guarantees nothing for features of unequal scale.
-_FEW_FALSE, _HALF = 0.1, 0.5
+# A group counts as found if its q-value is at most the false discovery rate, by default FDR. Results without q-values (one
+# class, earlier versions) are judged by permutations: the estimated share of false groups is at most FDR and the confidence
+# exceeds _HALF. Without permutations the confidence must be at least _ALWAYS, which guarantees nothing for features of unequal
+# scale.
+FDR, _HALF = 0.1, 0.5
 _ALWAYS = 0.9
 # Groups with a larger share of false groups are described as "about as frequent with permuted labels".
 _CHANCE = 0.5
@@ -128,6 +130,10 @@ class GroupsVerdict:
         Whether the other groups are found about as often with permuted labels.
     n_features : int or None
         Number of features that vary.
+    tested : bool
+        Whether q-values decided; else half-samples and permuted labels.
+    fdr : float
+        False discovery rate at which q-values decided.
     """
 
     reliability: str
@@ -137,10 +143,14 @@ class GroupsVerdict:
     false_share: float | None
     chance: bool
     n_features: int | None
+    tested: bool = False
+    fdr: float = FDR
 
     @property
     def sentence(self) -> str:
         """A sentence or two about the groups."""
+        if self.tested:
+            return self._tested_sentence
         if self.reliability == NOT_FOUND:
             if self.n_groups == 1:
                 return "The group is not reliably found again in other samples."
@@ -160,6 +170,18 @@ class GroupsVerdict:
             return f"{found}{level}."
         rest = "are found about as often with permuted labels" if self.chance else "are less certain"
         return f"{found}{level}. The others {rest}."
+
+    @property
+    def _tested_sentence(self) -> str:
+        level = f"significant at a false discovery rate of {100 * self.fdr:.3g}%"
+        if self.n_groups == 1:
+            return f"The group is {'' if self.n_found else 'not '}{level}."
+        if not self.n_found:
+            return f"None of the {self.n_groups:,} groups is {level}."
+        if self.n_found == self.n_groups:
+            return f"{'Both' if self.n_groups == 2 else f'All {self.n_groups:,}'} groups are {level}."
+        verb = "is" if self.n_found == 1 else "are"
+        return f"{self.n_found:,} of {self.n_groups:,} groups {verb} {level}. The others are less certain."
 
 
 @dataclass(frozen=True)
@@ -274,8 +296,11 @@ def _judged_groups(confidence: Content | None) -> GroupsVerdict | None:
     n_groups = int(judged.sum())
     if not n_groups:
         return None
+    evidence = np.array([np.nan if value is None else value for value in confidence.get("q_value") or ()], dtype=float)
+    if len(evidence) and not np.isnan(evidence[judged]).any():
+        return _tested_groups(values, judged, evidence, confidence)
     permuted = confidence["n_permutations"] > 0
-    few = (share <= _FEW_FALSE + 1e-9) & (values > _HALF)
+    few = (share <= FDR + 1e-9) & (values > _HALF)
     sure = judged & (few if permuted else values >= _ALWAYS - 1e-9)
     others = judged & ~sure
     n_found, n_features = int(sure.sum()), confidence.get("n_features")
@@ -285,7 +310,25 @@ def _judged_groups(confidence: Content | None) -> GroupsVerdict | None:
         n_found,
         n_groups,
         float(values[sure].min()) if n_found else None,
-        _FEW_FALSE if n_found and permuted else None,
+        FDR if n_found and permuted else None,
         bool(permuted and not most and others.any() and np.nanmedian(share[others]) > _CHANCE),
         n_features,
+    )
+
+
+def _tested_groups(values: np.ndarray, judged: np.ndarray, q_value: np.ndarray, confidence: Content) -> GroupsVerdict:
+    """Return the verdict by q-values."""
+    fdr = float(confidence.get("fdr") or FDR)
+    sure = judged & (q_value <= fdr)
+    n_found = int(sure.sum())
+    return GroupsVerdict(
+        FOUND if n_found else NOT_FOUND,
+        n_found,
+        int(judged.sum()),
+        float(values[sure].min()) if n_found else None,
+        fdr if n_found else None,
+        False,
+        confidence.get("n_features"),
+        tested=True,
+        fdr=fdr,
     )

@@ -83,7 +83,8 @@ def cautions(content: Content) -> list[str]:
     verdict = _verdict(content)
     if verdict.score is not None and verdict.score.caution:
         found.append(verdict.score.caution)
-    if confidence is not None and not confidence.get("n_permutations") and content["task"] != "one-class":
+    untested = verdict.groups is not None and not verdict.groups.tested
+    if confidence is not None and untested and not confidence.get("n_permutations") and content["task"] != "one-class":
         found.append("No labels were permuted, so the confidence that groups reach by chance is unknown.")
     if content.get("interrupted"):
         found.append("A signal ended the search early. These are the groups found until then.")

@@ -27,7 +27,7 @@ from coterie.persistence import model as models
 from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.held_out import HeldOut, score_curve
-from coterie.report.judgement import Verdict, judge
+from coterie.report.judgement import FDR, Verdict, judge
 from coterie.report.page import render
 
 if TYPE_CHECKING:
@@ -163,6 +163,8 @@ class Discovery:
         Command or call that repeats the discovery.
     genome : list of dict or None
         Chromosomes with their range of positions; by default from ``feature_info``.
+    fdr : float
+        False discovery rate of the judgement.
     written_by, written_at : str
         Program and time of the discovery.
     versions : mapping
@@ -202,6 +204,7 @@ class Discovery:
     details: GroupDetails | None = None
     command: str | None = None
     genome: list[Record] | None = None
+    fdr: float = FDR
     written_by: str = field(default_factory=writer)
     written_at: str = field(default_factory=now)
     versions: Mapping[str, str] = field(default_factory=versions)
@@ -217,9 +220,47 @@ class Discovery:
         """Confidences of the groups, or None if they were not computed."""
         return getattr(self.model, "confidence_", None)
 
+    def select(self, *, fdr: float | None = None, fwer: float | None = None) -> FeatureGroups:
+        """Return the groups that are real at a stated error rate; see :meth:`coterie.GroupConfidence.select`.
+
+        Parameters
+        ----------
+        fdr : float, default=None
+            False discovery rate: the expected share of false groups among those returned.
+
+        fwer : float, default=None
+            Family-wise error rate: the probability that any returned group is false.
+
+        Returns
+        -------
+        groups : FeatureGroups
+            Groups at this rate. The model may lack some of them. ``discovery.groups.select(fdr=0.1)`` returns those of the
+            model.
+
+        Raises
+        ------
+        ValueError
+            If the evidence was not computed (``fast=True``, ``n_pairs=0``, one class), or not exactly one rate is given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import coterie
+        >>> X = np.random.default_rng(0).standard_normal((80, 30))
+        >>> y = 3 * X[:, 4] - 2 * X[:, 7] + np.random.default_rng(1).standard_normal(80)
+        >>> found = coterie.discover(X, y, max_features_to_select=4, n_pairs=5)
+        >>> sorted(group.support for group in found.select(fdr=0.1))
+        [4, 7]
+        """
+        if self.confidence is None:
+            raise ValueError(
+                "The groups have no p-values and q-values, because half-samples were left out (fast=True or n_pairs=0)."
+            )
+        return self.confidence.select(fdr=fdr, fwer=fwer)
+
     @property
     def judgement(self) -> str:
-        """One or two sentences: do the groups predict, and how many are found again? Empty with ``fast=True``.
+        """One or two sentences: do the groups predict, and how many are significant? Empty with ``fast=True``.
 
         Groups that the model does not use are not counted.
         """
@@ -227,7 +268,7 @@ class Discovery:
 
     @property
     def verdict(self) -> Verdict:
-        """The judgement by its parts: do the groups predict, and how many are found again?"""
+        """The judgement by its parts: do the groups predict, and how many are significant?"""
         held_out = None if self.held_out is None else plain(self.held_out.to_dict())
         return judge(held_out, self._confidence_content(), [caution.to_dict() for caution in self.cautions])
 
@@ -237,7 +278,7 @@ class Discovery:
         content: Record = plain(self.confidence.to_dict())
         # Groups that the model does not use are no findings, so the judgement does not count them.
         known = zip(content["confidence"], self.groups, strict=True)
-        return content | {"confidence": [value if group.used else None for value, group in known]}
+        return content | {"confidence": [value if group.used else None for value, group in known], "fdr": self.fdr}
 
     @property
     def summary(self) -> Record:
