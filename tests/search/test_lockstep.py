@@ -294,6 +294,19 @@ def test_moments(kind):
             np.testing.assert_array_equal([moments.mean, moments.norm], [alone.mean, alone.norm])
 
 
+@pytest.mark.parametrize("n_samples, n_features", [(90, 80), (77, 333)])
+def test_moments_do_not_depend_on_the_number_of_weights(n_samples, n_features):
+    rng = np.random.default_rng(0)
+    source = as_source(rng.standard_normal((n_samples, n_features)))
+    weights = [half for _ in range(6) for half in halves(rng, n_samples)]
+    together = source.many_moments(weights)
+    for chosen in (weights[:2], weights[3:], weights[::-1]):
+        expected = {id(weight): moments for weight, moments in zip(weights, together, strict=True)}
+        for weight, moments in zip(chosen, source.many_moments(chosen), strict=True):
+            assert moments.mean.tobytes() == expected[id(weight)].mean.tobytes()
+            assert moments.norm.tobytes() == expected[id(weight)].norm.tobytes()
+
+
 def test_moments_of_features_far_from_zero():
     rng = np.random.default_rng(0)
     X = 1e9 + rng.standard_normal((60, 40))

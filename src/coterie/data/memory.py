@@ -40,6 +40,8 @@ _FIRST_CAPACITY = 1 << 16
 _MIN_VARIATION_SHARE = 1e-3
 # Number of sample weights per pass over sparse features: their sums must fit into the cache.
 _WEIGHTS_PER_PASS = 32
+# Columns that BLAS computes together, or a multiple of them.
+_BLAS_TILE = 8
 # Number of columns per pass of strong_products over dense features: one bit of a mask per column.
 _MASK_BITS = 16
 # Number of columns from which BLAS is faster, although it rejects no feature early; features and values per block of BLAS; and
@@ -146,16 +148,18 @@ class DenseSource(_InMemory):
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
         if len(weights) == 1:
             return [self.moments(weights[0], n_threads=n_threads)]
-        matrix = np.column_stack(weights)
-        total = matrix.sum(axis=0)
+        # BLAS sums the last columns of a product in another order if they do not fill a tile. With columns of zeros after them,
+        # the result does not depend on the number of weights.
+        matrix = np.zeros((len(weights[0]), -(-len(weights) // _BLAS_TILE) * _BLAS_TILE))
+        matrix[:, : len(weights)] = np.column_stack(weights)
+        total = matrix[:, : len(weights)].sum(axis=0)
         mean, norm = (np.empty((len(weights), self.shape[1])) for _ in range(2))
 
         def task(start: int, block: Columns) -> None:
             values = np.asarray(block, dtype=np.float64)
             centre = values.mean(axis=0)
             values = values - centre
-            sums = values.T @ matrix
-            squares = (values * values).T @ matrix
+            sums, squares = ((own.T @ matrix)[:, : len(weights)] for own in (values, values * values))
             variation = squares - sums**2 / total
             features = slice(start, start + values.shape[1])
             mean[:, features] = (centre[:, None] + sums / total).T
