@@ -128,7 +128,7 @@ def test_result_has_all_judgements(tmp_path):
     assert content["groups"][0]["members"][0]["share"] == model.confidence_.support_confidence[0]
     assert "3 of 6 groups are significant at a false discovery rate of 10%" in content["judgement"]
     table = (tmp_path / "out" / "groups.csv").read_text().splitlines()
-    assert ",confidence,q_value,group_p_value,share,probability,marks,direction" in table[0]
+    assert ",confidence,q_value,group_p_value,selected,share,probability,marks,direction" in table[0]
     page = (tmp_path / "out" / "report.html").read_text()
     assert content["judgement"].split(". ")[1] in page
     low, high = content["held_out"]["interval"]

@@ -4,9 +4,9 @@ r"""Evidence for groups at a stated error rate. Nothing here depends on the C or
 called confirmed.
 
 **q-values** control the false discovery rate. Candidate groups are found by the association of single features
-(:mod:`coterie.confidence.association`): the feature with the smallest p-value is the support feature of the first group, which
-contains all features correlated with it, the best remaining feature is the next one, and so on. A candidate j has two
-p-values:
+(:mod:`coterie.confidence.association`). The feature with the smallest p-value is the support feature of the first group, which
+contains all features correlated with it. The best remaining feature is that of the next group, and so on. A candidate j has
+two p-values:
 
 - :math:`p_j`: that of its association with the outcome, given the covariates alone or given all confirmed groups as well (the
   smaller one, times two). There are m features.
