@@ -150,10 +150,8 @@ def test_the_grid_goes_from_rejecting_all_to_accepting_most(mixed, standardize, 
         assert len(Cs) == 1  # what is left of it within the bounds of C
         return
     Cs = np.unique(model.fit(X).cv_results_["C"])
-    shares = [
-        (GroupDiscoveryOneClass(3, C=C, n_features_per_round=1, standardize=standardize).fit(X).predict(X) == 1).mean()
-        for C in Cs
-    ]
+    options = {"n_features_per_round": 1, "standardize": standardize, "threshold_rule": "margin"}
+    shares = [(GroupDiscoveryOneClass(3, C=C, **options).fit(X).predict(X) == 1).mean() for C in Cs]
     assert shares[0] < 0.1 < 0.4 < shares[1] < 0.95 < shares[2] + 0.02
 
 

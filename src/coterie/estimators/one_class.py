@@ -27,7 +27,7 @@ from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
 from coterie.solver.loss import LossLike
 from coterie.solver.losses import OneClassHinge
-from coterie.validation.threshold import Threshold, held_out_level, model_outputs, quantile_offset
+from coterie.validation.threshold import Threshold, held_out_offset, model_outputs
 
 
 @documented
@@ -191,9 +191,16 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         fitted = super()._compute(data)
         if self.threshold_rule != "held_out":
             return fitted
-        n_features, n_threads = self._n_features_wanted(data.n_features), thread_count(self.n_jobs)
-        level = held_out_level(data, self._settings(), n_features, float(self.contamination), n_threads=n_threads)
-        return {**fitted, "offset_": quantile_offset(_outputs(fitted, data), data.weight, level)}
+        offset = held_out_offset(
+            data,
+            _outputs(fitted, data),
+            float(fitted["margin_"][0]),
+            self._settings(),
+            self._n_features_wanted(data.n_features),
+            float(self.contamination),
+            n_threads=thread_count(self.n_jobs),
+        )
+        return {**fitted, "offset_": offset}
 
     def _published(self, attributes: dict[str, Any], data: Input) -> dict[str, Any]:
         rule = self._threshold_rule()

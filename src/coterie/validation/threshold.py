@@ -81,13 +81,22 @@ def model_outputs(data: Input, features: np.ndarray, coef: np.ndarray, intercept
     return np.asarray(data.source.columns(features) @ coef) + intercept
 
 
-def held_out_level(data: Input, settings: SearchSettings, n_features: int | None, share: float, *, n_threads: int) -> float:
-    """Return the level at which a quantile of training outputs rejects a share of the held-out samples.
+def held_out_offset(
+    data: Input,
+    outputs: np.ndarray,
+    margin: float,
+    settings: SearchSettings,
+    n_features: int | None,
+    share: float,
+    *,
+    n_threads: int,
+) -> float:
+    r"""Return the threshold that rejects a share of held-out samples, given the model's training outputs and margin.
 
-    A model is fitted without each of ten interleaved folds. The rank of a held-out output is the share of the training outputs
-    of its model that are below it. The level is the quantile of all ranks at ``share``. Up to chance, it equals ``share`` if
-    the outputs of training samples are not larger than those of other samples. Ranks do not depend on the scale of the
-    outputs, which varies between the folds.
+    A model is fitted without each of ten interleaved folds. The level of a held-out output :math:`f` is the share of the
+    training outputs of its model that are below it or, if none is, :math:`(f - \min f_i) / \gamma \le 0`. The threshold has
+    the level below which ``share`` of the held-out samples lie. Levels do not depend on the scale of the outputs, which varies
+    between the folds.
     """
     weight = np.ones(data.n_samples) if data.weight is None else data.weight
     used = np.flatnonzero(weight > 0.0)
@@ -97,12 +106,12 @@ def held_out_level(data: Input, settings: SearchSettings, n_features: int | None
             f"{len(used)}. Use threshold_rule='quantile'."
         )
     n_folds = min(_N_FOLDS, len(used))
-    ranks, mass = [], []
-    for first in range(n_folds):
-        held_out = used[first::n_folds]
-        ranks.append(_ranks(_without(data, weight, held_out), held_out, settings, n_features, n_threads))
-        mass.append(weight[held_out])
-    return float(np.clip(quantile_offset(np.concatenate(ranks), np.concatenate(mass), share), 0.0, 1.0))
+    folds = [used[first::n_folds] for first in range(n_folds)]
+    levels = [_levels(_without(data, weight, fold), fold, settings, n_features, n_threads) for fold in folds]
+    level = quantile_offset(np.concatenate(levels), weight[np.concatenate(folds)], share)
+    if level >= 0.0:
+        return quantile_offset(outputs, data.weight, min(level, 1.0))
+    return float(outputs[used].min() + level * margin)
 
 
 def _without(data: Input, weight: np.ndarray, held_out: np.ndarray) -> Input:
@@ -114,8 +123,8 @@ def _without(data: Input, weight: np.ndarray, held_out: np.ndarray) -> Input:
     return replace(data, source=source, weight=kept)
 
 
-def _ranks(data: Input, held_out: np.ndarray, settings: SearchSettings, n_features: int | None, n_threads: int) -> np.ndarray:
-    """Return the weighted share of the training outputs that are below each held-out output, ties by half."""
+def _levels(data: Input, held_out: np.ndarray, settings: SearchSettings, n_features: int | None, n_threads: int) -> np.ndarray:
+    """Return the levels of held-out outputs among the training outputs; of tied outputs, half are below."""
     loop = Search(data, settings, n_features, n_threads).loop()
     loop.warns = False  # Convergence warnings are raised by the final fit only.
     loop.on_round = lambda _: stop_requested()
@@ -124,8 +133,10 @@ def _ranks(data: Input, held_out: np.ndarray, settings: SearchSettings, n_featur
         model = support_model(loop) if settings.predict_with == "support" else group_model(loop)
         outputs = model_outputs(data, model.features, model.coef[0], model.intercept[0])
     assert data.weight is not None
-    order = np.argsort(outputs, kind="stable")
+    training = np.flatnonzero(data.weight > 0.0)
+    order = training[np.argsort(outputs[training], kind="stable")]
     below = np.append(0.0, np.cumsum(data.weight[order]))
     tolerance = _TIED * float(np.abs(outputs).max())
-    place = [np.searchsorted(outputs[order], outputs[held_out] + shift) for shift in (-tolerance, tolerance)]
-    return np.asarray((below[place[0]] + below[place[1]]) / (2 * below[-1]))
+    first, last = (np.searchsorted(outputs[order], outputs[held_out] + shift) for shift in (-tolerance, tolerance))
+    share = (below[first] + below[last]) / (2 * below[-1])
+    return np.where(last > 0, share, (outputs[held_out] - outputs[order[0]]) / model.margin[0])
