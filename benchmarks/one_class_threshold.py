@@ -149,6 +149,7 @@ def by_method(rows: pd.DataFrame) -> list[dict[str, Any]]:
             entry |= {
                 f"rejected, asked {share:g}": own["rejected"].mean(),
                 f"mean deviation, {share:g}": missed.mean(),
+                f"within two points, {share:g}": f"{int((missed <= 0.02).sum())} of {len(missed)}",
                 f"balanced accuracy, {share:g}": own["balanced accuracy"].mean(),
             }
         entry["ROC AUC"] = own["roc_auc"].mean()

@@ -90,6 +90,7 @@ METHODS: dict[str, Fit] = {
     "Coterie, validated, margin": ours(threshold_rule="margin"),
     "Coterie, validated, support or groups": ours(predict_with=BOTH),
     "Coterie, validated by ROC AUC": ours(scoring="roc_auc"),
+    "Coterie, validated by ROC AUC, margin": ours(scoring="roc_auc", threshold_rule="margin"),
     "Coterie, validated by ROC AUC, support or groups": ours(scoring="roc_auc", predict_with=BOTH),
     "Coterie, validated, ten per round, support or groups": ours(predict_with=BOTH, n_features_per_round=10),
     "Coterie, plain": lambda X, y: GroupDiscoveryOneClass(threshold_rule="margin").fit(X[y == 1]),

@@ -116,8 +116,9 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     Among equal scores, the candidate with fewer features is chosen, then the one with the smaller C. The settings are chosen
     on the known outliers and suit outliers of the same kind.
 
-    ``"roc_auc"`` and ``"average_precision"`` depend on the order of the samples and not on the margin. The candidate they
-    choose may have a better ``decision_function``, but a small C with which :meth:`predict` rejects nearly all samples.
+    ``"roc_auc"`` and ``"average_precision"`` depend on the order of the samples and not on the threshold. With
+    ``threshold_rule="margin"``, the candidate they choose may have a small C with which :meth:`predict` rejects nearly all
+    samples.
 
     Examples
     --------
