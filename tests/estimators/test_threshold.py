@@ -93,6 +93,40 @@ def test_held_out_samples_correct_the_optimism_of_many_features(rng, C):
     assert abs(held_out - 0.1) < 0.04
 
 
+def level_by_separate_fits(X, weight, share, options):
+    """The level of the held-out rule by its definition, from estimators fitted to nine tenths of the samples."""
+    levels, mass = [], []
+    for first in range(10):
+        held_out = np.arange(len(X))[first::10]
+        kept = np.setdiff1d(np.arange(len(X)), held_out)
+        own = weight[kept] * weight.sum() / weight[kept].sum()
+        model = GroupDiscoveryOneClass(threshold_rule="margin", **options).fit(X[kept], sample_weight=own)
+        training, others = model.score_samples(X[kept]), model.score_samples(X[held_out])
+        for value in others:
+            below, tied = own[training < value - 1e-8].sum(), own[np.abs(training - value) <= 1e-8].sum()
+            lowest = (value - training.min()) / model.margin_[0]
+            levels.append((below + tied / 2) / own.sum() if below + tied else lowest)
+        mass.append(weight[held_out])
+    return quantile_offset(np.array(levels), np.concatenate(mass), share)
+
+
+@pytest.mark.parametrize("share", [0.005, 0.3])
+@pytest.mark.parametrize("options", [{"n_features_per_round": 1}, {"predict_with": "groups", "threshold": 0.2}])
+@pytest.mark.parametrize("are_tied", [False, True])
+def test_the_held_out_rule_by_its_definition(rng, share, options, are_tied):
+    X, weight = samples(rng, 60), rng.gamma(1.0, size=60)
+    X = np.repeat(X[:20], 3, axis=0) if are_tied else X
+    options = {"n_features_to_select": 3, "C": 0.05, **options}
+    model = GroupDiscoveryOneClass(threshold_rule="held_out", contamination=share, **options).fit(X, sample_weight=weight)
+    level = level_by_separate_fits(X, weight, share, options)
+    outputs = model.score_samples(X)
+    if level >= 0:
+        assert model.offset_ == pytest.approx(quantile_offset(outputs, weight, level), rel=1e-6)
+    else:
+        assert model.offset_ == pytest.approx(outputs.min() + level * model.margin_[0], rel=1e-6)
+    assert are_tied or (level < 0) == (share == 0.005)
+
+
 # The rule of the papers
 
 
