@@ -63,7 +63,9 @@ PAGES = {
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py", "grm_figures.py")),
     "marker-genes-evidence": Page(("marker_genes.py",)),
-    "one-class-evidence": Page(("one_class.py", "one_class_rule.py", "snp_one_class.py", "one_class_validated.py")),
+    "one-class-evidence": Page(
+        ("one_class.py", "one_class_threshold.py", "one_class_rule.py", "snp_one_class.py", "one_class_validated.py")
+    ),
     "paper-comparisons": Page(
         (
             "tpami_table_2.py",

@@ -103,7 +103,7 @@ def models(
         for power in range(0 if step > 1 else 1, 6 if options.quick else MAX_STEPS):
             c = start * step**power
             model = GroupDiscoveryOneClass(
-                C=c, affiliates=affiliates, reuse_features=False, n_jobs=options.threads, **settings
+                C=c, affiliates=affiliates, reuse_features=False, threshold_rule="margin", n_jobs=options.threads, **settings
             ).fit(task.columns)
             rejected = float((model.predict(task.columns) == -1).mean())
             yield REJECTED[0] <= rejected <= REJECTED[1], task.accuracy(model.predict(task.test)), model

@@ -46,7 +46,9 @@ def by_share(task: Task, share: float, start: float, options: Any) -> GroupDisco
     low, high, at = -np.inf, np.inf, np.log10(start)
     best: tuple[float, GroupDiscoveryOneClass] | None = None
     for _ in range(6 if options.quick else MAX_STEPS):
-        model = GroupDiscoveryOneClass(C=10**at, n_jobs=options.threads, **settings(task.columns)).fit(task.columns)
+        model = GroupDiscoveryOneClass(
+            C=10**at, threshold_rule="margin", n_jobs=options.threads, **settings(task.columns)
+        ).fit(task.columns)
         rejected = float((model.predict(task.columns) == -1).mean())
         if best is None or abs(rejected - share) < best[0]:
             best = abs(rejected - share), model

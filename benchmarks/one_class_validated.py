@@ -87,12 +87,16 @@ def scores(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 METHODS: dict[str, Fit] = {
     "Coterie, validated": ours(),
+    "Coterie, validated, margin": ours(threshold_rule="margin"),
     "Coterie, validated, support or groups": ours(predict_with=BOTH),
     "Coterie, validated by ROC AUC": ours(scoring="roc_auc"),
+    "Coterie, validated by ROC AUC, margin": ours(scoring="roc_auc", threshold_rule="margin"),
     "Coterie, validated by ROC AUC, support or groups": ours(scoring="roc_auc", predict_with=BOTH),
     "Coterie, validated, ten per round, support or groups": ours(predict_with=BOTH, n_features_per_round=10),
-    "Coterie, plain": lambda X, y: GroupDiscoveryOneClass().fit(X[y == 1]),
-    "Coterie, plain, 100 features": lambda X, y: GroupDiscoveryOneClass(min(100, X.shape[1])).fit(X[y == 1]),
+    "Coterie, plain": lambda X, y: GroupDiscoveryOneClass(threshold_rule="margin").fit(X[y == 1]),
+    "Coterie, plain, 100 features": lambda X, y: GroupDiscoveryOneClass(min(100, X.shape[1]), threshold_rule="margin").fit(
+        X[y == 1]
+    ),
     **{
         f"one-class SVM, {kernel}, nu by {score}": one_class_svm(kernel, score)
         for kernel in ("linear", "rbf")

@@ -63,6 +63,8 @@ def fit(kind: str, X: Any, y: np.ndarray, test: Any, truth: np.ndarray, **parame
     if kind == "one class":
         X, y = X[y == 1], None
     X = sparse.csc_array(X) if sparse.issparse(X) else np.asfortranarray(X)
+    if kind == "one class":
+        parameters |= {"threshold_rule": "margin"}  # the papers' decision
     model = ESTIMATORS[kind](n_features_per_round=10, max_rounds=MAX_ROUNDS, **parameters)
     began = time.perf_counter()
     model.fit(X, y)

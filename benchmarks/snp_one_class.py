@@ -60,7 +60,9 @@ def in_range(task: Task, settings: dict[str, Any], start: float, options: Any) -
     """Yield accuracies and models with a rejected share in the range of nu, with C in steps of a quarter of a decade."""
 
     def fitted(C: float) -> tuple[float, Any]:
-        model = GroupDiscoveryOneClass(C=C, affiliates="ranked", n_jobs=options.threads, **settings).fit(task.columns)
+        model = GroupDiscoveryOneClass(
+            C=C, affiliates="ranked", threshold_rule="margin", n_jobs=options.threads, **settings
+        ).fit(task.columns)
         return float((model.predict(task.columns) == -1).mean()), model
 
     # The start is computed from all SNPs. A few SNPs have far less variance, so it may be decades too low.

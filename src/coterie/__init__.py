@@ -26,7 +26,7 @@ _HOMES = {
     "GroupDiscoveryClassifier": "coterie.estimators.classifier",
     "GroupDiscoveryClassifierCV": "coterie.estimators.classifier",
     "GroupDiscoveryOneClass": "coterie.estimators.one_class",
-    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class",
+    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class_cv",
     "GroupDiscoveryRegressor": "coterie.estimators.regressor",
     "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
     "GroupEffects": "coterie.effects",
@@ -113,7 +113,8 @@ if TYPE_CHECKING:
     from coterie.discovery import discover
     from coterie.effects import GroupEffects, group_effects
     from coterie.estimators.classifier import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
-    from coterie.estimators.one_class import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV
+    from coterie.estimators.one_class import GroupDiscoveryOneClass
+    from coterie.estimators.one_class_cv import GroupDiscoveryOneClassCV
     from coterie.estimators.regressor import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.inputs.imputation import imputed

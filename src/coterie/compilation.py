@@ -24,7 +24,8 @@ from coterie.correlation.profile import correlation_profile
 from coterie.data.opening import convert, open_features
 from coterie.discovery import discover
 from coterie.estimators.classifier import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
-from coterie.estimators.one_class import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV
+from coterie.estimators.one_class import GroupDiscoveryOneClass
+from coterie.estimators.one_class_cv import GroupDiscoveryOneClassCV
 from coterie.estimators.regressor import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV
 from coterie.kernels.columns import kth_largest
 from coterie.methods import METHODS, REGRESSION

@@ -100,7 +100,7 @@ DISCOVERY = {
 DISCOVERY_CV = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifierCV",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
-    "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClassCV",
+    "one-class": "coterie.estimators.one_class_cv:GroupDiscoveryOneClassCV",
 }
 # Parameters of the validated estimators for which coterie.discover has another default.
 DISCOVERY_DEFAULTS: Mapping[str, Any] = {"rule": "one_se"}

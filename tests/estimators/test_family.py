@@ -209,7 +209,8 @@ def test_one_class_is_optimal_and_certified(rng, is_sparse):
     X, _ = sparse_counts(rng)
     weight = rng.random(len(X)) + 0.2
     make = sparse.csc_array if is_sparse else np.asarray
-    model = GroupDiscoveryOneClass(9, n_features_per_round=3, C=0.5).fit(make(X), sample_weight=weight)
+    model = GroupDiscoveryOneClass(9, n_features_per_round=3, C=0.5, threshold_rule="margin")
+    model.fit(make(X), sample_weight=weight)
     Z, blocks = X[:, model.support_features_], blocks_of(model)
     ones = np.ones(len(X))
     primal = naive.primal(Z, ones, model.support_coef_[0], blocks, 0.5, weight, False)
@@ -228,7 +229,8 @@ def test_one_class_is_optimal_and_certified(rng, is_sparse):
 
 def test_smaller_c_puts_more_samples_below_the_margin(rng):
     X, _ = sparse_counts(rng)
-    outside = [(GroupDiscoveryOneClass(10, C=C).fit(X).predict(X) == -1).mean() for C in (10.0, 0.1, 0.001)]
+    models = [GroupDiscoveryOneClass(10, C=C, threshold_rule="margin").fit(X) for C in (10.0, 0.1, 0.001)]
+    outside = [(model.predict(X) == -1).mean() for model in models]
     assert outside[0] < outside[1] < outside[2]
 
 

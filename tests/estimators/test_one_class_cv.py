@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV, group_confidence, load, save
 from coterie.data import FeatureView, as_source
-from coterie.estimators.one_class import _unit
+from coterie.search.penalty import similarity_unit
 from coterie.validation.metrics import balanced_accuracy, roc_auc
 from tests.estimators.chosen import chosen_estimator
 
@@ -150,20 +150,18 @@ def test_the_grid_goes_from_rejecting_all_to_accepting_most(mixed, standardize, 
         assert len(Cs) == 1  # what is left of it within the bounds of C
         return
     Cs = np.unique(model.fit(X).cv_results_["C"])
-    shares = [
-        (GroupDiscoveryOneClass(3, C=C, n_features_per_round=1, standardize=standardize).fit(X).predict(X) == 1).mean()
-        for C in Cs
-    ]
+    options = {"n_features_per_round": 1, "standardize": standardize, "threshold_rule": "margin"}
+    shares = [(GroupDiscoveryOneClass(3, C=C, **options).fit(X).predict(X) == 1).mean() for C in Cs]
     assert shares[0] < 0.1 < 0.4 < shares[1] < 0.95 < shares[2] + 0.02
 
 
 def test_unit_of_the_grid(rng):
     """One feature, by the words of the docstring; and features about zero."""
     x = rng.gamma(3.0, size=(50, 1))
-    assert _unit(FeatureView.of(as_source(x), centred=False)) == pytest.approx(50 * x.mean() * x.std(), rel=0.01)
+    assert similarity_unit(FeatureView.of(as_source(x), centred=False)) == pytest.approx(50 * x.mean() * x.std(), rel=0.01)
     view = FeatureView.of(as_source(x), centred=False, standardize=True)
-    assert _unit(view) == pytest.approx(50 * x.mean() / x.std(), rel=0.01)
-    assert _unit(FeatureView.of(as_source(x - x.mean()), centred=False)) == pytest.approx(np.sqrt(50) * x.var())
+    assert similarity_unit(view) == pytest.approx(50 * x.mean() / x.std(), rel=0.01)
+    assert similarity_unit(FeatureView.of(as_source(x - x.mean()), centred=False)) == pytest.approx(np.sqrt(50) * x.var())
 
 
 def test_files_confidence_and_prediction(mixed, tmp_path):

@@ -161,7 +161,7 @@ def test_regression_on_groups_is_ridge(rng, fit_intercept):
 def test_one_class_on_groups(rng):
     X = np.abs(rng.standard_normal((80, 30)))
     X[:, 5] = X[:, 4] + 0.05 * rng.random(80)
-    model = GroupDiscoveryOneClass(4, C=0.05, predict_with="groups").fit(X)
+    model = GroupDiscoveryOneClass(4, C=0.05, predict_with="groups", threshold_rule="margin").fit(X)
     _, w, _ = svm_with_cvxpy(X[:, model.groups_.members], np.ones(80), np.ones(80), 0.05, False)
     np.testing.assert_allclose(model.prediction_coef_[0], w, atol=1e-4)
     assert model.offset_ == 1.0

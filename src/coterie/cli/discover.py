@@ -93,6 +93,9 @@ Parameters = Annotated[
             "thresholds": "Thresholds to choose from.",
             "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
             "chooses. auto: groups for classes, both for other tasks; support for more than 2,000 samples.",
+            "contamination": "Share of the normal samples to reject (one-class), at most 0.5.",
+            "threshold_rule": "Threshold (one-class): the quantile at --contamination of training samples or, with --fast, of "
+            "held_out ones, or the margin of the papers.",
             "loss": "Loss function.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",

@@ -60,6 +60,7 @@ from coterie.search.search import CorrelationLike, Search, SearchSettings, run_w
 from coterie.selection import FeatureSets, Selector, features_of_share
 from coterie.solver.loss import LossLike
 from coterie.solver.losses import SquaredLoss, loss_of
+from coterie.validation.threshold import Threshold
 
 if TYPE_CHECKING:
     from coterie.confidence.result import GroupConfidence
@@ -312,7 +313,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
 
         def state() -> dict[str, Any]:
             outcome = outcome_of(loop, settings.predict_with, data.classes, one_class=one_class)
-            return {**known, **self._published(_offset_apart(outcome.attributes(), data))}
+            return {**known, **self._published(_offset_apart(outcome.attributes(), data), data)}
 
         def on_round(_: Round) -> bool:
             return report.round_done(state) or (stoppable and stop_requested())
@@ -326,9 +327,13 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         report.done(fitted)
         return fitted
 
-    def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """Return the fitted attributes in the form of this estimator."""
+    def _published(self, attributes: dict[str, Any], data: Input) -> dict[str, Any]:
+        """Return the fitted attributes in the form of this estimator; ``data`` are those of the search."""
         return attributes
+
+    def _threshold_rule(self) -> Threshold | None:
+        """Return the rule for the threshold of one-class models; None for other models."""
+        return None
 
     def report(self, X: FeaturesLike, y: TargetsLike = None, path: Any = None, **options: Any) -> Report:
         """Create a report of the model; see :func:`coterie.report` for the options.

@@ -14,6 +14,7 @@ from coterie._parameters import PENALTY, Boolean, OneOf, Rule
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
+from coterie.inputs.opening import Input
 from coterie.inputs.types import (
     CovariatesLike,
     FeaturesLike,
@@ -134,7 +135,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> None:
         self._store(locals())
 
-    def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
+    def _published(self, attributes: dict[str, Any], data: Input) -> dict[str, Any]:
         kept = {name: value for name, value in attributes.items() if name != "margin_"}  # defined for classifiers only
         return {**kept, "intercept_": float(attributes["intercept_"][0])}
 

@@ -101,7 +101,7 @@ class ValidatedDiscovery(GroupDiscovery):
             score=score,
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
-            from_margin=is_outlier_detector(self),
+            threshold=self._threshold_rule(),
             deviance=deviance,
         )
         settings = self._candidate_settings(data, moments)

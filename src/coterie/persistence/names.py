@@ -15,7 +15,7 @@ _HOMES: dict[str, str] = {
     "GroupDiscoveryClassifier": "coterie.estimators.classifier",
     "GroupDiscoveryClassifierCV": "coterie.estimators.classifier",
     "GroupDiscoveryOneClass": "coterie.estimators.one_class",
-    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class",
+    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class_cv",
     "GroupDiscoveryRegressor": "coterie.estimators.regressor",
     "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
     "CorrelationGroups": "coterie.correlation.groups",

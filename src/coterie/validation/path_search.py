@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
@@ -34,6 +34,7 @@ from coterie.validation.deviance import HeldOutDeviance
 from coterie.validation.group_models import MemberProducts, group_outputs, sample_columns
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.score_table import Candidate, ScoredPath
+from coterie.validation.threshold import Threshold
 
 
 class PathSettings(NamedTuple):
@@ -126,8 +127,8 @@ class PathSearch:
         Number of threads. The result does not depend on it.
     progress : callable
         Returns the progress display.
-    from_margin : bool
-        Whether the margin is subtracted from outputs, as for one-class models.
+    threshold : Threshold or None
+        Rule for the threshold that is subtracted from the outputs of one-class models.
     """
 
     settings: SearchSettings
@@ -137,7 +138,7 @@ class PathSearch:
     score: HeldOutScores
     n_threads: int
     progress: Callable[[], RoundProgress]
-    from_margin: bool = False
+    threshold: Threshold | None = None
     deviance: HeldOutDeviance | None = None
 
     def run(self, folds: Sequence[Fold], settings: Sequence[PathSettings]) -> SearchResult:
@@ -175,7 +176,7 @@ class PathSearch:
             settings = replace(self.settings, **setting._asdict())
             searches.append(Search(data, settings, self.n_features, self.n_threads, "groups" in self.predict_with))
         held_out = [np.concatenate(fold.parts) for fold, _ in part]
-        finish = partial(_finish, held_out, self.data, tuple(self.predict_with), self.from_margin, n_threads=self.n_threads)
+        finish = partial(_finish, held_out, self.data, tuple(self.predict_with), self.threshold, n_threads=self.n_threads)
         with self.progress() as bar:
             return run_searches(searches, finish, n_threads=self.n_threads, on_round=_ProgressCallback(bar, note))
 
@@ -224,7 +225,7 @@ def _finish(
     held_out: Sequence[np.ndarray],
     data: Input,
     predict_with: Sequence[str],
-    from_margin: bool,
+    threshold: Threshold | None,
     positions: Sequence[int],
     loops: Sequence[CuttingPlane],
     *,
@@ -232,7 +233,7 @@ def _finish(
 ) -> list[FinishedPath]:
     """Return the outputs of the models of finished paths for held-out samples. The caller computes the scores."""
     found: list[dict[str, list[SizedOutputs]]] = [{} for _ in loops]
-    paths = [_Path(loop, held_out[position], data, from_margin) for loop, position in zip(loops, positions, strict=True)]
+    paths = [_Path(loop, held_out[position], data, threshold) for loop, position in zip(loops, positions, strict=True)]
     for kind in predict_with:
         if kind == "support":
             places, members = [[place] for place in range(len(loops))], None
@@ -289,33 +290,33 @@ class _Path:
         The held-out samples.
     data : Input
         Covariates and offset of all samples.
-    from_margin : bool
-        Whether the margin is subtracted from outputs.
+    threshold : Threshold or None
+        Rule for the threshold that is subtracted from outputs.
     """
 
     loop: CuttingPlane
     samples: np.ndarray
     data: Input
-    from_margin: bool
+    threshold: Threshold | None
 
     def of_support(self) -> Iterator[SizedOutputs]:
         """Yield the outputs of the model of the support features after each round."""
-        columns = sample_columns(self.loop.oracle.view, self.loop.oracle.supports, self.samples)
+        columns = sample_columns(self.loop.oracle.view, self.loop.oracle.supports, self._read)
         known = self._known()
         size = 0
         for entry in self.loop.history:
             if entry.n_support == size:  # A block of earlier features: a search for this size ends before it.
                 continue
             size = entry.n_support
-            outputs = columns[:, :size] @ entry.coef + self._offset(entry.intercept, entry.margin)
+            outputs = self._decision(columns[:, :size] @ entry.coef + entry.intercept, entry.margin)
             if known is not None and entry.covariate_coef is not None:
                 outputs = outputs + known @ entry.covariate_coef
             yield SizedOutputs(size, self._with_offset(outputs), entry.margin)
 
     def of_groups(self, members: Membership, shared: MemberProducts) -> Iterator[SizedOutputs]:
         """Yield the outputs of models on whole groups at some sizes."""
-        for model in group_outputs(self.loop, members, shared, self.samples, self._known()):
-            outputs = self._with_offset(self._offset(model.outputs, model.margin))
+        for model in group_outputs(self.loop, members, shared, self._read, self._known()):
+            outputs = self._with_offset(self._decision(model.outputs, model.margin))
             yield SizedOutputs(model.size, outputs, model.margin)
 
     def _known(self) -> np.ndarray | None:
@@ -326,9 +327,32 @@ class _Path:
         """Return the outputs plus the offset of the held-out samples."""
         return outputs if self.data.offset is None else outputs + self.data.offset[self.samples, None]
 
-    def _offset(self, values: np.ndarray, margin: np.ndarray) -> np.ndarray:
-        """Return intercepts or outputs, from which the margin is subtracted for one class."""
-        return values - margin if self.from_margin else values
+    @cached_property
+    def _training(self) -> np.ndarray:
+        """Training samples, if their outputs define the threshold."""
+        if self.threshold is None or not self.threshold.uses_outputs:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(self._weight > 0.0)
+
+    @property
+    def _weight(self) -> np.ndarray:
+        """Sample weights of the fold, which are zero for held-out samples."""
+        weight = self.loop.oracle.view.sample_weight
+        assert weight is not None
+        return weight
+
+    @cached_property
+    def _read(self) -> np.ndarray:
+        """Samples whose outputs are computed: the held-out samples, then the training samples."""
+        return np.concatenate([self.samples, self._training])
+
+    def _decision(self, outputs: np.ndarray, margin: np.ndarray) -> np.ndarray:
+        """Return the held-out outputs, from which the threshold is subtracted for one class."""
+        held_out = outputs[: len(self.samples)]
+        if self.threshold is None:
+            return held_out
+        training = outputs[len(self.samples) :, 0]
+        return held_out - self.threshold.offset(training, self._weight[self._training], float(margin[0]))
 
 
 def _places_by_view(loops: Sequence[CuttingPlane]) -> list[list[int]]:
