@@ -15,7 +15,7 @@ from coterie import (
     discover,
     group_confidence,
 )
-from coterie.confidence.evidence import expected_errors, member_probabilities, q_values
+from coterie.confidence.evidence import member_probabilities, q_values
 
 N_SAMPLES, CAUSES = 200, (5, 30, 61)
 
@@ -114,11 +114,16 @@ def test_rare_values_of_a_rare_class_are_not_selected():
 
 
 def test_proxies_of_a_cause_are_not_selected():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 200))
-    X[:, 10:20] = 0.6 * X[:, [3]] + 0.8 * X[:, 10:20]
-    y = X[:, 3] - X[:, 7] + rng.standard_normal(300)
-    assert selected(X, y) == {frozenset([3]), frozenset([7])}
+    false = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300, 200))
+        X[:, 10:20] = 0.6 * X[:, [3]] + 0.8 * X[:, 10:20]
+        y = X[:, 3] - X[:, 7] + rng.standard_normal(300)
+        found = selected(X, y)
+        assert {frozenset([3]), frozenset([7])} <= found
+        false += len(found) - 2
+    assert false <= 2
 
 
 def test_covariates_explain_confounded_features():
@@ -265,13 +270,12 @@ def test_probabilities_against_bayes_factors():
 @given(st.lists(st.floats(0, 20), max_size=12))
 def test_q_values_against_their_definition(errors):
     """The smallest rate at which a group is among those with twice the errors over their number."""
-    found = q_values(np.array(errors))
+    found = q_values(np.array(errors), np.zeros(len(errors)))
     for value, own in zip(found, errors, strict=True):
         shares = [2 * e / sum(other <= e for other in errors) for e in errors if e >= own]
         assert value == pytest.approx(min(1.0, *shares, 1.0))
 
 
-def test_expected_errors():
-    p_value, given_others = np.array([0.001, 0.01, 0.02]), np.array([0.01, 0.5, 0.001])
-    np.testing.assert_allclose(expected_errors(100, p_value, (given_others, 2)), [0.1, 2.0, 2.0])
-    np.testing.assert_allclose(expected_errors(10, p_value, (given_others, 2)), [0.04, 2.0, 0.2])
+def test_misplaced_groups_count_as_false():
+    errors, misplaced = np.array([0.01, 0.02, 0.03]), np.array([0.0, 0.6, 0.0])
+    np.testing.assert_allclose(q_values(errors, misplaced), [0.02, (0.06 + 0.6) / 3, 0.03])

@@ -294,7 +294,7 @@ def test_moments(kind):
             np.testing.assert_array_equal([moments.mean, moments.norm], [alone.mean, alone.norm])
 
 
-@pytest.mark.parametrize("n_samples, n_features", [(90, 80), (77, 333)])
+@pytest.mark.parametrize(("n_samples", "n_features"), [(90, 80), (77, 333)])
 def test_moments_do_not_depend_on_the_number_of_weights(n_samples, n_features):
     rng = np.random.default_rng(0)
     source = as_source(rng.standard_normal((n_samples, n_features)))

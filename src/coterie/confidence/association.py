@@ -95,14 +95,27 @@ class NullModel:
         skewness = (self.third / (np.sqrt(self.weight) * self.variance**1.5)) @ unit**3
         return ScoreTests(unit, unit * errors[:, None], norm, skewness, self.freedom, self.clusters)
 
+    def projections(self, unit: np.ndarray, n_samples: int) -> tuple[np.ndarray, float]:
+        """Return vectors whose products with features are correlations, except for the norms of the features and a factor.
+
+        ``unit`` has columns of :attr:`ScoreTests.unit`. The norms are those with the weights of :attr:`scan_weight`.
+        """
+        vectors = np.zeros((n_samples, unit.shape[1]))
+        vectors[self.rows] = unit * self._root[:, None]
+        return vectors, float(np.sqrt(self.variance.max()))
+
+    def score_vector(self, n_samples: int) -> np.ndarray:
+        """Return the vector whose products with features are the numerators of their statistics."""
+        vector = np.zeros(n_samples)
+        vector[self.rows] = self.weight * self.residual
+        return vector
+
     def best(self, view: FeatureView, size: int, excluded: np.ndarray) -> Scored:
         """Return the features with the largest statistics, approximately: without the given features in the denominator.
 
         ``view`` has the weights of :attr:`scan_weight`.
         """
-        vector = np.zeros(view.n_samples)
-        vector[self.rows] = self.weight * self.residual
-        parts = view.map_blocks(_best_of_block, vector[:, None], int(size), excluded)
+        parts = view.map_blocks(_best_of_block, self.score_vector(view.n_samples)[:, None], int(size), excluded)
         features, statistic = (np.concatenate([part[k] for part in parts]) for k in range(2))
         order = in_order(view.source, features, statistic, sample_weight=view.sample_weight)[:size]
         return Scored(features[order], statistic[order])
@@ -137,6 +150,8 @@ class ScoreTests:
 
     Attributes
     ----------
+    unit : ndarray of shape (n_samples, n_features)
+        Unexplained parts of the weighted features, of norm 1.
     z : ndarray of shape (n_features,)
         Statistics.
     information : ndarray of shape (n_features,)
@@ -152,7 +167,7 @@ class ScoreTests:
         freedom: float,
         clusters: np.ndarray | None,
     ) -> None:
-        self._unit, self._skewness, self._freedom = unit, skewness, freedom
+        self.unit, self._skewness, self._freedom = unit, skewness, freedom
         self.z, self.information = contributions.sum(axis=0), norm
         self._sums: np.ndarray | None = None
         if clusters is not None:
@@ -167,7 +182,7 @@ class ScoreTests:
 
     def given(self, feature: int, others: np.ndarray) -> np.ndarray:
         """Return the two-sided p-values of a feature given each of some others."""
-        share = self._unit[:, others].T @ self._unit[:, feature]
+        share = self.unit[:, others].T @ self.unit[:, feature]
         rest = np.sqrt(np.maximum(1.0 - share**2, 1e-12))
         found = tail((self.z[feature] - share * self.z[others]) / rest, self._freedom - 1.0)
         if self._sums is None:

@@ -10,13 +10,13 @@ two p-values:
 
 - :math:`p_j`: that of its association with the outcome, given the covariates alone or given all confirmed groups as well (the
   smaller one, times two). There are m features.
-- :math:`p'_j`: the largest of its p-values given all confirmed groups, and given each one of the stronger candidates. It is
-  large for a feature that only represents another group. There are n candidates of at most 0.05 expected false ones among the
-  association tests.
+- :math:`p'_j`: the largest of its p-values given all confirmed groups, and given each one of the other candidates that are
+  significant themselves. It is large for a feature that only represents another group.
 
-At a threshold of t for :math:`u_j = \max(m p_j, 2 n p'_j)`, at most t groups without association and at most t groups that
-represent another one are expected. The factor 2 allows for the selection of the candidates by related p-values. So the q-value
-is :math:`2 u_{(i)}/i` at rank i, made monotone. For confirmed groups, :math:`u_j` is the family-wise p-value.
+Let :math:`u_j` be the smallest number t at which j passes both thresholds: those at which at most t features without any
+association, and at most t features that represent another one (:mod:`coterie.confidence.proxies`), are expected. For confirmed
+groups, :math:`u_j` is the family-wise p-value. Let :math:`r_j` be the probability that the signal of j belongs to a correlated
+feature outside of its group. The q-value at rank i is :math:`(2 u_{(i)} + \sum_{k \le i} r_{(k)})/i`, made monotone.
 
 **Members**. The probability that a member carries the signal of its group comes from approximate Bayes factors (Wakefield
 2009) of a single effect, given the confirmed groups. The variance of the effect maximises the mean Bayes factor of the group.
@@ -33,6 +33,7 @@ import numpy as np
 from coterie._numba import one_blas_thread
 from coterie.confidence.association import NullModel, ScoreTests, dense_columns, null_models
 from coterie.confidence.halves import complementary, used_samples
+from coterie.confidence.proxies import Proxies, false_by_proxy, proxies_of, rivals_of
 from coterie.confidence.splits import SplitTests, n_testable, split_tests, tested_samples
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups
@@ -50,14 +51,18 @@ _FACTOR = 1.0
 _MOST_FEATURES, _SHARE = 40, 1 / 3
 # Family-wise error rate of confirmed groups, and false discovery rate of the associations that can explain others.
 _CONFIRMED, _EXPLAINING = 0.05, 0.05
-# Factor of p-values given other groups, because the candidates were selected by related p-values.
-_SELECTION = 2.0
+# Most features with an effect whose proxies are counted: those of the largest statistics.
+_MOST_GIVEN = 32
 # Features with larger p-values are no candidates; nor are features if more than this number of better ones is expected by
 # chance.
 _MAX_P, _MAX_EXPECTED = 0.05, 50.0
 # Features tested at once, values of their columns, and most candidates.
 _LEAST_TESTED = 100
 _MOST_TESTED, _MOST_VALUES, _MOST_CANDIDATES = 2000, 10_000_000, 500
+# Groups with larger q-values before this probability is counted do without it: computing it takes passes over the features.
+_PROMISING = 0.5
+# Features with a correlation smaller than the threshold by at most this much can be mistaken for the one with the signal.
+_RIVAL = 0.2
 # Features compared at once when groups are formed.
 _CHUNK = 64
 # Variances of a member's effect that are tried, relative to the variance of its estimate.
@@ -108,6 +113,15 @@ class _Found:
     def members(self) -> np.ndarray:
         """All features near any of the support features."""
         return _union([one.features for one in self.near])
+
+    @property
+    def parts(self) -> tuple[np.ndarray, list[_Near], np.ndarray]:
+        """Support features, features near them, and p-values."""
+        return self.supports, self.near, self.p_value
+
+    def chosen(self, positions: np.ndarray) -> _Found:
+        """Return some of the groups."""
+        return _Found(self.supports[positions], [self.near[k] for k in positions], self.p_value[positions])
 
     def extended(self, supports: np.ndarray, near: Sequence[_Near], p_value: np.ndarray) -> _Found:
         """Return these groups and some more."""
@@ -195,13 +209,20 @@ class EvidenceSearch:
         candidates = self._candidates([alone, beside][: 1 + (n_confirmed > 0)], _union([confirmed.members, fixed]))
         if candidates is None:
             return None
-        explained = self._explained(alone, beside, candidates, n_confirmed)
-        errors = expected_errors(self.n_varying, candidates.p_value, explained)
-        q_value = q_values(np.append(confirmed.p_value, errors))
-        every = confirmed.extended(candidates.supports, candidates.near, candidates.p_value)
-        known, is_own = confirmed.members, np.arange(len(every.supports)) < n_confirmed
+        given, n_explaining = self._explained(alone, beside, candidates, n_confirmed)
+        effects = confirmed.extended(*candidates.chosen(np.arange(n_explaining)).parts)
+        known = _union([effects.members, fixed])
+        proxies = alone.proxies(effects.supports, np.setdiff1d(known, effects.supports))
+        errors = np.maximum(self.n_varying * candidates.p_value, false_by_proxy(proxies, self.n_varying, given))
+        every = confirmed.extended(*candidates.parts)
+        errors = np.append(confirmed.p_value, errors)
+        misplaced = np.zeros(len(errors))
+        promising = np.flatnonzero(q_values(errors, misplaced) <= _PROMISING)
+        misplaced[promising] = alone.misplaced(every.chosen(promising), known)
+        q_value = q_values(errors, misplaced)
+        own, is_own = confirmed.members, np.arange(len(every.supports)) < n_confirmed
         p_value = np.where(
-            is_own, every.p_value, [splits.p_value(one.features[~np.isin(one.features, known)]) for one in every.near]
+            is_own, every.p_value, [splits.p_value(one.features[~np.isin(one.features, own)]) for one in every.near]
         )
         on_step(3)
         members = _Members(self, fixed, confirmed.supports, beside)
@@ -279,10 +300,7 @@ class EvidenceSearch:
             known = _union([known, *(one.features for one in near)])
             if len(tested) < size or (p_value > largest).any():  # all features with small p-values were among them
                 break
-        order = np.argsort(found.p_value, kind="stable")
-        return (
-            None if stop_requested() else _Found(found.supports[order], [found.near[k] for k in order], found.p_value[order])
-        )
+        return None if stop_requested() else found.chosen(np.argsort(found.p_value, kind="stable"))
 
     def _leads(self, features: np.ndarray) -> np.ndarray:
         """Return the positions of the features that are not correlated with an earlier one."""
@@ -314,7 +332,8 @@ class EvidenceSearch:
         n_explaining = int(good[-1]) + 1 if len(good) else 0
         columns = dense_columns(self.data, candidates.supports, self.rows)
         given = beside.p_value(columns)
-        values = [alone.given(columns, k, np.arange(min(k, n_explaining))) for k in range(len(rank))]
+        explaining = np.arange(n_explaining)
+        values = [alone.given(columns, k, explaining[explaining != k]) for k in range(len(rank))]
         return np.maximum(given, values), n_explaining
 
     def _with_evidence(
@@ -358,6 +377,41 @@ class _Association:
         if self._tests is None or self._tests[0] is not columns:
             self._tests = columns, [model.tests(columns) for model in self.models]
         return self._tests[1]
+
+    def proxies(self, features: np.ndarray, excluded: np.ndarray) -> list[Proxies]:
+        """Return, for each output, the features that are correlated with some features with an effect."""
+        rows, groups = self._task.rows, self._task.data.groups
+        n_units = len(rows) if groups is None else len(np.unique(groups[rows]))
+        columns = dense_columns(self._task.data, features, rows)
+        found = []
+        for model in self.models:
+            tests = model.tests(columns)
+            strongest = np.argsort(-np.abs(tests.z), kind="stable")[:_MOST_GIVEN]
+            vectors, scale = model.projections(tests.unit[:, strongest], self._task.data.n_samples)
+            found.append(
+                proxies_of(self._view(model), features[strongest], vectors, scale, tests.z[strongest], excluded, n_units)
+            )
+        return found
+
+    def misplaced(self, groups: _Found, known: np.ndarray) -> np.ndarray:
+        """Return, for each group, the probability that a feature outside of it carries its signal; known ones do not."""
+        rows = self._task.rows
+        least = min(self._task.threshold, 1.0) - _RIVAL
+        odds = np.zeros(len(groups.supports))
+        for first in range(0, len(odds), _MOST_GIVEN):
+            part = slice(first, first + _MOST_GIVEN)
+            columns = dense_columns(self._task.data, groups.supports[part], rows)
+            near = [np.append(known, one.features) for one in groups.near[part]]
+            tests = [model.tests(columns) for model in self.models]
+            strongest = np.argmax([np.abs(own.z) for own in tests], axis=0)
+            for number, (model, own) in enumerate(zip(self.models, tests, strict=True)):
+                chosen = np.flatnonzero(strongest == number)
+                vectors, scale = model.projections(own.unit[:, chosen], self._task.data.n_samples)
+                vectors = np.column_stack([vectors, model.score_vector(len(vectors))])
+                odds[first + chosen] = rivals_of(
+                    self._view(model), vectors, scale, own.z[chosen], [near[k] for k in chosen], least
+                )
+        return odds / (1.0 + odds)
 
     def p_value(self, columns: np.ndarray) -> np.ndarray:
         """Return the p-values of columns: the smallest of the outputs, times their number."""
@@ -410,28 +464,22 @@ def _union(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
 
 
-def expected_errors(n_features: int, p_value: np.ndarray, explained: tuple[np.ndarray, int]) -> np.ndarray:
-    """Return, for candidates in order of their p-values, the number of false groups of each kind expected at their thresholds.
+def q_values(errors: np.ndarray, misplaced: np.ndarray) -> np.ndarray:
+    """Return the estimated false discovery rate at each group, monotone.
 
-    ``explained`` has the p-values given other groups, and the number of candidates that can explain others.
-    """
-    given, n_explaining = explained
-    n_tested = np.maximum(np.arange(1, len(p_value) + 1), n_explaining)
-    return np.maximum(n_features * p_value, _SELECTION * n_tested * given)
-
-
-def q_values(errors: np.ndarray) -> np.ndarray:
-    """Return the estimated false discovery rate at each group: twice its expected number of errors over its rank, monotone.
+    The expected number of false groups up to a rank is twice the largest of the expected errors, for the two kinds of errors,
+    and the sum of the probabilities that groups are misplaced.
 
     Examples
     --------
     >>> import numpy as np
     >>> from coterie.confidence.evidence import q_values
-    >>> q_values(np.array([0.01, 2.0, 0.12, 0.1])).round(3).tolist()
+    >>> q_values(np.array([0.01, 2.0, 0.12, 0.1]), np.zeros(4)).round(3).tolist()
     [0.02, 1.0, 0.08, 0.08]
     """
-    order = np.argsort(errors, kind="stable")
-    share = np.minimum(2.0 * errors[order] / np.arange(1, len(errors) + 1), 1.0)
+    order = np.lexsort((errors, 2.0 * errors + misplaced))
+    expected = 2.0 * np.maximum.accumulate(errors[order]) + np.cumsum(misplaced[order])
+    share = np.minimum(expected / np.arange(1, len(errors) + 1), 1.0)
     result = np.empty(len(errors))
     result[order] = np.minimum.accumulate(share[::-1])[::-1]
     return result

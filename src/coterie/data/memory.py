@@ -148,7 +148,7 @@ class DenseSource(_InMemory):
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
         if len(weights) == 1:
             return [self.moments(weights[0], n_threads=n_threads)]
-        # BLAS sums the last columns of a product in another order if they do not fill a tile. With columns of zeros after them,
+        # BLAS sums the last columns of a product in another order if they do not fill a tile. With columns of zeros behind,
         # the result does not depend on the number of weights.
         matrix = np.zeros((len(weights[0]), -(-len(weights) // _BLAS_TILE) * _BLAS_TILE))
         matrix[:, : len(weights)] = np.column_stack(weights)
