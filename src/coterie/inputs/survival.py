@@ -29,6 +29,8 @@ def is_survival(y: Any) -> bool:
 def survival_targets(event: Any, time: Any, stratum: Any = None) -> np.ndarray:
     """Return checked survival targets as a structured array with the fields ``event``, ``time`` and ``stratum``.
 
+    Strata are numbered from 0 in the order of their labels.
+
     Examples
     --------
     >>> from coterie.inputs.survival import survival_targets
@@ -36,26 +38,39 @@ def survival_targets(event: Any, time: Any, stratum: Any = None) -> np.ndarray:
     array([( True, 2.5, 0), (False, 4. , 0)],
           dtype=[('event', '?'), ('time', '<f8'), ('stratum', '<i8')])
     """
-    times = _numbers(time, "time")
+    return _targets(event, time, stratum)[0]
+
+
+def _targets(event: Any, time: Any, stratum: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return targets, and the labels of the strata."""
+    times, labels = _numbers(time, "time"), None
     result = np.zeros(len(times), dtype=SURVIVAL)
     if (times < 0.0).any():
         place = int(np.argmax(times < 0.0))
         raise ValueError(f"The time {times[place]:g} of sample {place} is negative. Times must be at least 0.")
     result["time"], result["event"] = times, _events(event)
     if stratum is not None:
-        result["stratum"] = np.unique(_complete(np.asarray(stratum), "stratum"), return_inverse=True)[1]
-    return result
+        labels, result["stratum"] = np.unique(_complete(np.asarray(stratum), "stratum"), return_inverse=True)
+    return result, labels
 
 
-def read_survival(y: Any, n_samples: int, reader: BaseEstimator | str, hint: str = "") -> np.ndarray:
-    """Return survival targets given in any form. ``reader`` is named in errors; ``hint`` is appended if y is None."""
+def read_survival(y: Any, n_samples: int, reader: BaseEstimator | str, hint: str = "") -> tuple[np.ndarray, np.ndarray | None]:
+    """Return survival targets given in any form, and the labels of their strata (None without strata).
+
+    ``reader`` is named in errors. ``hint`` is appended to the message if y is None.
+    """
     if y is None:
         name = reader if isinstance(reader, str) else type(reader).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.{hint}")
-    found = survival_targets(*_columns(y))
+    if isinstance(y, np.ndarray) and y.dtype == SURVIVAL:
+        found, labels = _targets(y["event"], y["time"], None)
+        found["stratum"] = y["stratum"]
+        labels = np.unique(y["stratum"]) if y["stratum"].any() else None
+    else:
+        found, labels = _targets(*_columns(y))
     if len(found) != n_samples:
         raise ValueError(f"y has {len(found)} samples, but X has {n_samples}.")
-    return found
+    return found, labels
 
 
 def require_events(targets: np.ndarray, weight: np.ndarray | None = None, name: str = "y") -> None:

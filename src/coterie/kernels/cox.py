@@ -54,8 +54,8 @@ class RiskSets(NamedTuple):
 def log_risk_sums(sets, outputs, log_sums):
     """Write the logarithms of the sums over the risk sets. Return the sums of the terms of the value and of the conjugate.
 
-    The first is the sum of ``mass * log_sum`` less that of ``weight * event * output``. The second is the sum of ``mass`` times
-    the negative entropy of the distribution over the risk set.
+    The first is the sum of ``mass * log_sum`` less that of ``weight * event * output``. The second is the sum of ``mass``
+    times the negative entropy of the distribution over the risk set.
     """
     value, entropy, k = 0.0, 0.0, len(sets.start) - 1
     top, total, moment, tied, tied_moment = -np.inf, 0.0, 0.0, 0.0, 0.0
