@@ -205,10 +205,10 @@ class Search:
             return Oracle(measure, **options)
         parts = fold_parts(
             view,
-            data.labels,
+            data.labels if data.balanced is None else data.balanced,
             settings.cv,
             settings.cv_part,
-            classifier=data.classes is not None,
+            classifier=data.balanced is not None,
             random_state=settings.random_state,
             groups=data.groups,
         )

@@ -86,6 +86,14 @@ class CoxLoss(Loss):
             coupling=RiskSetCoupling(self._sets, z, log_sums, np.sqrt(self.C * self._sets.mass)),
         )
 
+    def baseline(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return stratum, time and increase of the cumulative baseline hazard of each term, given outputs (n_samples, 1)."""
+        z = np.ascontiguousarray(outputs[:, 0] if self.offset is None else outputs[:, 0] + self.offset)
+        log_sums = np.empty(len(self._sets.start))
+        log_risk_sums(self._sets, read_only(z), log_sums)
+        first = self.targets[self._sets.order[self._sets.start]]
+        return first["stratum"], first["time"], self._sets.mass * np.exp(-log_sums)
+
     def scaled(self, factor: float) -> CoxLoss:
         """Return the same loss with C multiplied by ``factor``."""
         return CoxLoss(self.targets, self.weight, factor * self.C, self.ties, self.offset)
