@@ -243,9 +243,14 @@ class Input:
         return self.targets if self.y is None else self.y
 
     @property
+    def is_survival(self) -> bool:
+        """Whether the targets are survival times."""
+        return self.targets.dtype.names is not None
+
+    @property
     def balanced(self) -> np.ndarray | None:
         """Codes whose shares folds and half-samples keep: classes, or events of survival times; None for others."""
-        if self.targets.dtype.names is not None:
+        if self.is_survival:
             return self.targets["event"].astype(np.int64)
         return None if self.classes is None else self.targets
 

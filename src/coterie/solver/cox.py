@@ -94,6 +94,31 @@ class CoxLoss(Loss):
         first = self.targets[self._sets.order[self._sets.start]]
         return first["stratum"], first["time"], self._sets.mass * np.exp(-log_sums)
 
+    @property
+    def term_masses(self) -> np.ndarray:
+        """C times the weight of each term of the likelihood."""
+        return np.asarray(self.C * self._sets.mass)
+
+    def score_residuals(self, state: LossState, columns: np.ndarray) -> np.ndarray:
+        r"""Return the contribution of each sample to minus the gradient in the weights of columns, of shape (n_samples, p).
+
+        With C = 1 it is :math:`\omega_i\delta_i(x_i - \bar x_{k(i)}) - \sum_k m_k p_{ki}(x_i - \bar x_k)`. The contributions
+        of different samples are independent in large samples (Lin and Wei 1989), while the residuals are not.
+        """
+        assert state.coupling is not None
+        coupled = state.coupling.apply(columns)
+        result = state.residual * columns + state.coupling.adjoint(coupled)
+        sets = self._sets
+        opens, place = np.unique(sets.start, return_index=True)
+        if not len(opens):
+            return result
+        mass = self.C * sets.mass[:, None]
+        means = np.add.reduceat(np.sqrt(mass) * coupled, place, axis=0) / np.add.reduceat(mass, place, axis=0)
+        events = np.flatnonzero(sets.event)
+        own = means[np.searchsorted(opens, events, side="right") - 1]
+        result[sets.order[events]] -= self.C * sets.weight[events, None] * own
+        return result
+
     def scaled(self, factor: float) -> CoxLoss:
         """Return the same loss with C multiplied by ``factor``."""
         return CoxLoss(self.targets, self.weight, factor * self.C, self.ties, self.offset)
