@@ -391,7 +391,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
 def task_of(model: GroupDiscovery) -> str:
     """Return the task of an estimator: ``"classification"``, ``"regression"``, ``"survival"`` or ``"one-class"``."""
     known = {"classes": "classification", "numbers": "regression", "survival": "survival"}
-    return known.get(model._target, "one-class")
+    return known.get(getattr(model, "_target", ""), "one-class")
 
 
 def settings_of(model: GroupDiscovery) -> SearchSettings:

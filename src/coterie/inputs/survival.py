@@ -15,6 +15,7 @@ _FORMS = (
     "two columns, the time and 1 or 0 for event or censored; a third one contains strata."
 )
 _EVENT_NAMES, _STRATUM_NAMES = ("event", "status"), ("stratum", "strata")
+_WORDS = {"true": True, "false": False}
 _MISSING = ("None", "nan", "NaN", "<NA>", "NaT")
 
 
@@ -73,6 +74,27 @@ def read_survival(y: Any, n_samples: int, reader: BaseEstimator | str, hint: str
     return found, labels
 
 
+def survival_records(y: Any) -> np.ndarray:
+    """Return survival targets in any form as a structured array with their own labels of strata.
+
+    Examples
+    --------
+    >>> from coterie.inputs.survival import survival_records
+    >>> survival_records([[2.5, 1], [4.0, 0]])
+    array([( True, 2.5), (False, 4. )], dtype=[('event', '?'), ('time', '<f8')])
+    """
+    event, time, stratum = _columns(y)
+    found, labels = _targets(event, time, stratum)
+    kinds: list[Any] = [("event", np.bool_), ("time", np.float64)]
+    if labels is not None:
+        kinds.append(("stratum", labels.dtype))
+    result = np.empty(len(found), dtype=kinds)
+    result["event"], result["time"] = found["event"], found["time"]
+    if labels is not None:
+        result["stratum"] = labels[found["stratum"]]
+    return result
+
+
 def require_events(targets: np.ndarray, weight: np.ndarray | None = None, name: str = "y") -> None:
     """Raise a ``ValueError`` if the samples of positive weight have no events, or one time per stratum."""
     used = targets if weight is None else targets[weight > 0.0]
@@ -86,8 +108,8 @@ def _columns(y: Any) -> tuple[Any, Any, Any]:
     """Return event, time and stratum (or None) of survival targets in any form."""
     if isinstance(y, np.ndarray) and y.dtype.names is not None:
         return _by_name({name: y[name] for name in y.dtype.names})
-    if hasattr(y, "columns"):
-        return _by_name({str(name): np.asarray(y[name]) for name in y.columns})
+    if isinstance(y, dict) or hasattr(y, "columns"):
+        return _by_name({str(name): np.asarray(y[name]) for name in getattr(y, "columns", y)})
     try:
         table = np.asarray(y)
     except ValueError as error:
@@ -131,6 +153,8 @@ def _events(event: Any) -> np.ndarray:
     values = np.asarray(event)
     if values.dtype.kind == "b":
         return values
+    if values.dtype.kind in "OU" and all(str(value).lower() in _WORDS for value in values.ravel().tolist()):
+        return np.array([_WORDS[str(value).lower()] for value in values.tolist()], dtype=bool)
     numbers = _numbers(values, "event")
     wrong = ~np.isin(numbers, (0.0, 1.0))
     if wrong.any():

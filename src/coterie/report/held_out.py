@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 
-from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.base import GroupDiscovery, task_of
 from coterie.estimators.validated import ValidatedDiscovery
 from coterie.groups.columns import Content, Record
 from coterie.validation.held_out import default_scoring
@@ -27,6 +26,8 @@ SCORE_NAMES = {
     "roc_auc": "ROC AUC",
     "brier_score": "Brier score",
     "r2": "R²",
+    "concordance_index": "concordance index",
+    "concordance_index_ipcw": "concordance index (Uno)",
     "mean_absolute_error": "mean absolute error",
 }
 # Settings of a validated estimator that are held fixed in its score curve.
@@ -149,11 +150,6 @@ def _known(value: float | None, missing: float) -> float:
     return missing if value is None else value
 
 
-def task_of(model: GroupDiscovery) -> str:
-    """Return the task of a fitted model."""
-    return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
-
-
 def held_out_of(
     model: GroupDiscovery, data: OpenedData, training: float | None = None, baseline: str = "constant"
 ) -> HeldOut | None:
@@ -166,7 +162,7 @@ def held_out_of(
     data : OpenedData
         Its training data.
     training : float or None
-        Accuracy or R² on these data.
+        Accuracy, R² or concordance index on these data.
     baseline : str
         Name of the prediction that scores are compared with.
     """
@@ -232,13 +228,13 @@ def _reason(model: GroupDiscovery, data: OpenedData, name: str) -> str:
 def _training_score(model: GroupDiscovery, data: OpenedData, name: str, known: float | None) -> float | None:
     """Return the quoted score on the training data; None if it is unknown."""
     task = task_of(model)
-    if name == ("r2" if task == "regression" else "accuracy"):
+    if name == {"regression": "r2", "survival": "concordance_index"}.get(task, "accuracy"):
         return known
     weight = None if data.sample_weight is None else np.asarray(data.sample_weight, dtype=np.float64)
     options = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
-    if name == "balanced_accuracy" and task != "regression":
+    if name == "balanced_accuracy" and task in ("classification", "one-class"):
         return balanced_accuracy(np.asarray(data.y), model.predict(data.X, **options), weight)
-    if name == "roc_auc" and task != "regression":
+    if name == "roc_auc" and task in ("classification", "one-class"):
         positive = np.asarray(data.y) == (1 if task == "one-class" else model.classes_[1])
         return roc_auc(positive, model.decision_function(data.X, **options), weight)
     return None
@@ -254,7 +250,8 @@ def score_name(model: GroupDiscovery) -> str:
     scoring = getattr(model, "scoring_", None) or getattr(model, "scoring", None)
     if scoring is not None:
         return SCORE_NAMES.get(scoring, scoring) if isinstance(scoring, str) else str(scoring)
-    return {"regression": "R²", "one-class": "balanced accuracy"}.get(task_of(model), "accuracy")
+    usual = {"regression": "R²", "survival": "concordance index", "one-class": "balanced accuracy"}
+    return usual.get(task_of(model), "accuracy")
 
 
 def score_curve(model: GroupDiscovery) -> Record | None:
