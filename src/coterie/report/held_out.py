@@ -11,6 +11,7 @@ import numpy as np
 from coterie.estimators.base import GroupDiscovery, task_of
 from coterie.estimators.validated import ValidatedDiscovery
 from coterie.groups.columns import Content, Record
+from coterie.report.survival import risk_curves
 from coterie.validation.held_out import default_scoring
 from coterie.validation.intervals import LEVEL, fold_interval
 from coterie.validation.metrics import balanced_accuracy, roc_auc
@@ -62,6 +63,8 @@ class HeldOut:
         Number of held-out samples by class (rows) and predicted class: ``classes`` and ``counts``.
     reason : str
         Why this score is quoted, if it is not the accuracy or R².
+    curves : mapping or None
+        Survival of samples of low, medium and high held-out risk; see :func:`coterie.report.survival.risk_curves`.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class HeldOut:
     figures: Mapping[str, Content] = field(default_factory=dict)
     confusion: Content | None = None
     reason: str = ""
+    curves: Content | None = None
 
     def __post_init__(self) -> None:
         if np.isnan(self.value):
@@ -118,6 +122,7 @@ class HeldOut:
             "reason": self.reason,
             "figures": {name: dict(figure) for name, figure in self.figures.items()},
             "confusion": None if self.confusion is None else dict(self.confusion),
+            "curves": None if self.curves is None else dict(self.curves),
             "mean": self.mean,
             "error": self.error,
             "folds": [float(value) for value in self.folds],
@@ -143,6 +148,7 @@ class HeldOut:
             content.get("figures", {}),
             content.get("confusion"),
             content.get("reason", ""),
+            content.get("curves"),
         )
 
 
@@ -192,6 +198,7 @@ def held_out_of(
         },
         confusion=_confusion(model),
         reason=_reason(model, data, name),
+        curves=risk_curves(model, data),
     )
 
 

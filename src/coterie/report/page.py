@@ -19,6 +19,7 @@ from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
 from coterie.report.judgement import Verdict, interval_text, judge
 from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
+from coterie.report.survival import curves_markup
 
 _SHOWN_CLASSES = 8
 _SHOWN_LETTERS = 60
@@ -317,7 +318,7 @@ def _folded(content: Content) -> list[Markup]:
 
 
 def _held_out(held_out: Content) -> Markup:
-    """Return the figures of the held-out predictions, and the table of confusions of classes."""
+    """Return the figures of the held-out predictions, the table of confusions of classes, and the survival by risk."""
     figures = held_out.get("figures") or {held_out["score"]: held_out}
     level = held_out.get("level")
     rows = []
@@ -330,7 +331,7 @@ def _held_out(held_out: Content) -> Markup:
     table = tag(
         "table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows), class_="facts-table"
     )
-    return join([table, _confusion(held_out.get("confusion"))])
+    return join([table, _confusion(held_out.get("confusion")), curves_markup(held_out.get("curves"))])
 
 
 def _confusion(confusion: Content | None) -> Markup:

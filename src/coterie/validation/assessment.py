@@ -19,7 +19,7 @@ from coterie.validation import metrics
 from coterie.validation.calibration import calibrate, scale_of
 from coterie.validation.intervals import fold_interval, r_squared_interval, share_interval
 from coterie.validation.path_search import Fold, SizedOutputs
-from coterie.validation.survival import linearised_concordance
+from coterie.validation.survival import linearised_concordance, risk_tertiles
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,10 @@ def assess(
     found: dict[str, Any] = {}
     if not figures.n_classes and data.balanced is None:
         scores["mean_absolute_error"] = metrics.mean_absolute_error(figures.codes, figures.predicted, own.weight)
+    if data.is_survival:
+        tertiles = np.full(data.n_samples, -1)
+        tertiles[entries.sample] = risk_tertiles(entries.values[:, 0], entries.fold)
+        found["held_out_tertiles_"] = tertiles
     elif data.classes is not None:
         found["held_out_confusion_"] = metrics.confusion_table(figures.codes, figures.predicted, figures.n_classes, own.weight)
     if calibration_weight is not None and figures.n_classes == 2:

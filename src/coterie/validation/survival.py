@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import chi2, rankdata
 from sklearn.base import BaseEstimator
 
 from coterie._numba import read_only
@@ -106,6 +107,67 @@ def survival_curve(
     share = np.cumprod(1.0 - np.divide(lost, at_risk, out=np.zeros(len(times)), where=at_risk > 0.0))
     kept = lost > 0.0
     return times[kept], share[kept]
+
+
+def risk_tertiles(risk: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Return the tertile of each risk among those of the same part (fold): 0 for low, 1 for medium, 2 for high risk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.validation.survival import risk_tertiles
+    >>> risk_tertiles(np.array([0.1, 0.5, 0.9, 8.0, 6.0, 7.0]), np.array([0, 0, 0, 1, 1, 1])).tolist()
+    [0, 1, 2, 2, 0, 1]
+    """
+    found = np.zeros(len(risk), dtype=np.int64)
+    for own in np.unique(part):
+        here = np.flatnonzero(part == own)
+        found[here] = 3.0 * (rankdata(risk[here]) - 0.5) / len(here)
+    return found
+
+
+def log_rank_p_value(targets: np.ndarray, group: np.ndarray, weight: np.ndarray) -> float:
+    """Return the p-value of the log-rank test of several groups, within strata. NaN if the groups cannot be compared.
+
+    Parameters
+    ----------
+    targets : structured ndarray of shape (n_samples,)
+        Times, events and strata.
+    group : ndarray of int of shape (n_samples,)
+        Numbers of the groups, from 0.
+    weight : ndarray of shape (n_samples,)
+        Weights; 2 is equivalent to having the sample twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.inputs.survival import survival_targets
+    >>> from coterie.validation.survival import log_rank_p_value
+    >>> targets = survival_targets([1, 1, 1, 1, 0, 1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> round(log_rank_p_value(targets, np.array([0, 0, 0, 1, 1, 1]), np.ones(6)), 3)
+    0.025
+    """
+    names, codes = np.unique(group, return_inverse=True)
+    excess, variance = np.zeros(len(names)), np.zeros((len(names), len(names)))
+    for stratum in np.unique(targets["stratum"]):
+        here = targets["stratum"] == stratum
+        times, place = np.unique(targets["time"][here], return_inverse=True)
+        shape, cell = (len(times), len(names)), place * len(names) + codes[here]
+        mass, deaths = (
+            np.bincount(cell, own, minlength=shape[0] * shape[1]).reshape(shape)
+            for own in (weight[here], weight[here] * targets["event"][here])
+        )
+        at_risk = mass[::-1].cumsum(axis=0)[::-1]
+        total, died = at_risk.sum(axis=1), deaths.sum(axis=1)
+        share = at_risk / total[:, None]
+        excess += (deaths - died[:, None] * share).sum(axis=0)
+        factor = died * np.divide(total - died, total - 1.0, out=np.zeros(len(total)), where=total > 1.0)
+        variance += np.diag(factor @ share) - (share * factor[:, None]).T @ share
+    freedom = np.linalg.matrix_rank(variance, hermitian=True)
+    if not freedom:
+        return np.nan
+    statistic = float(excess @ np.linalg.pinv(variance, rcond=1e-10, hermitian=True) @ excess)
+    return float(chi2.sf(statistic, freedom))
 
 
 class SurvivalScores(HeldOutScores):
