@@ -1,7 +1,6 @@
 """Coefficients, survival functions and concordance of Coterie beside lifelines, scikit-survival and skglm.
 
-The references are not among the development dependencies. Run in an environment with coterie, lifelines, scikit-survival and
-skglm: ``python benchmarks/cox_references.py``.
+Requires ``pip install -e '.[survival-peers]'``. Run ``python benchmarks/cox_references.py``.
 
 With one block of features, the penalty of group discovery is half the squared norm of the weights. For given features it
 is then the ridge penalty of scikit-survival's ``CoxPHSurvivalAnalysis(alpha=1 / C)``. With a large C, the coefficients are

@@ -1,7 +1,7 @@
 """Survival times: recovery of planted groups, growth with n, and concordance beside CoxnetSurvivalAnalysis.
 
-scikit-survival is not among the development dependencies. Run in an environment with coterie and scikit-survival:
-``python benchmarks/survival.py recovery growth sets``.
+Requires ``pip install -e '.[survival-peers]'``. Run ``python benchmarks/survival.py``, or name the parts ``recovery``,
+``growth`` and ``sets``.
 """
 
 from __future__ import annotations
@@ -135,12 +135,12 @@ def sets(n_repeats: int) -> None:
 def main() -> None:
     """Run the named parts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="+", choices=("recovery", "growth", "sets"))
+    parser.add_argument("parts", nargs="*", metavar="PART", help="recovery, growth, sets; all by default")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for part in options.parts:
+    for part in options.parts or ("recovery", "growth", "sets"):
         {"recovery": lambda: recovery(options.seeds), "growth": growth, "sets": lambda: sets(options.repeats)}[part]()
 
 

@@ -87,13 +87,13 @@ def group_confidence(
 
     Parameters
     ----------
-    model : GroupDiscoveryClassifier, GroupDiscoveryRegressor or GroupDiscoveryOneClass
+    model : GroupDiscoveryClassifier, GroupDiscoveryRegressor, GroupDiscoverySurvival or GroupDiscoveryOneClass
         A fitted model. For a ``...CV`` estimator, the values that it has chosen are used.
 
     %(fitted_data)s
 
     n_pairs : int, default=25
-        Number of half-sample pairs. Each class is halved separately.
+        Number of half-sample pairs. Each class (for survival times, events and censored samples) is halved separately.
 
     n_permutations : int or "auto", default=0
         Number of label permutations for ``expected_false`` and ``false_share`` (covariates and offset are permuted with the

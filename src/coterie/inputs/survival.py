@@ -100,7 +100,10 @@ def require_events(targets: np.ndarray, weight: np.ndarray | None = None, name: 
     used = targets if weight is None else targets[weight > 0.0]
     if not used["event"].any():
         raise ValueError(f"{name} has no events: all {len(used)} samples are censored. Check which values mean an event.")
-    if len(np.unique(used[["time", "stratum"]])) == len(np.unique(used["stratum"])):
+    first, last = np.full((2, int(used["stratum"].max()) + 1), [[np.inf], [-np.inf]])
+    np.minimum.at(first, used["stratum"], used["time"])
+    np.maximum.at(last, used["stratum"], used["time"])
+    if not (first < last).any():
         raise ValueError(f"{name} has the same time for all samples (of a stratum), so there is no order to predict.")
 
 
