@@ -52,3 +52,12 @@ def test_each_fold_needs_an_event():
     y["died"] = np.arange(60) < 2
     with pytest.raises(ValueError, match=r"Fold \d of cv holds out no event"):
         coterie.discover(X, y, task="survival", n_pairs=0)
+
+
+def test_a_feature_that_is_the_time_is_a_leak():
+    X, y = table(80)
+    leaking = X.assign(followup=y["days"] * 30.0)
+    with pytest.warns(UserWarning, match="followup"):
+        found = coterie.discover(leaking, y, task="survival", fast=True, n_features_to_select=2)
+    assert [caution.kind for caution in found.cautions] == ["leak"]
+    assert not coterie.discover(X, y, task="survival", fast=True, n_features_to_select=2).cautions

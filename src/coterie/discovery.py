@@ -439,10 +439,11 @@ def _add_confidence(
 
 
 def _cautions(data: OpenedData, task: str) -> list[Caution]:
-    """Return the cautions about the data."""
+    """Return the cautions about the data. Survival times are treated like numbers."""
+    survival = task == "survival"
     about = AboutSamples(
-        data.y,
-        task,
+        np.asarray(data.y)["time"] if survival else data.y,
+        "regression" if survival else task,
         groups=data.groups,
         covariates=data.covariates,
         columns=data.other_columns,
