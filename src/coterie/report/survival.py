@@ -102,7 +102,7 @@ def _figure(groups: Any) -> Markup:
         style = {"fill": "none", "stroke": colour, "stroke_width": 2, "stroke_dasharray": dash}
         parts.append(tag("polyline", tag("title", own["name"]), points=" ".join(points), **style))
     for k, (own, colour, dash) in enumerate(zip(groups, _COLOURS, _DASHES, strict=True)):
-        x, y = _LEFT + 14, _TOP + height - 12 - 16 * (len(groups) - 1 - k)
+        x, y = _LEFT + width - 120, _TOP + 14 + 16 * k
         parts.append(tag("line", x1=x, x2=x + 24, y1=y - 4, y2=y - 4, stroke=colour, stroke_width=2, stroke_dasharray=dash))
         parts.append(tag("text", own["name"], x=x + 30, y=y, fill="currentColor", font_size=12))
     words = "Kaplan–Meier curves of samples of low, medium and high held-out risk"
