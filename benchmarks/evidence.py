@@ -86,6 +86,7 @@ PAGES = {
     "report-evidence": Page(("report_evidence.py",)),
     "score-intervals-evidence": Page(("score_intervals.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
+    "survival-evidence": Page(("survival.py", "cox_references.py"), by_hand=True),
     "validated-evidence": Page(("validated.py",)),
     "versions": Page(("versions.py --before ../before/src",)),
 }

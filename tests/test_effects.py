@@ -315,7 +315,7 @@ def test_other_models_are_refused(rng):
     X = rng.standard_normal((30, 4))
     model = GroupDiscoveryOneClass(2).fit(X)
     assert model.groups_[0].effect is not None  # the change of the output
-    with pytest.raises(TypeError, match="Effects require a classifier or a regressor"):
+    with pytest.raises(TypeError, match="Effects require a classifier, a regressor or a survival model"):
         group_effects(model, X)
 
 

@@ -24,6 +24,8 @@ SELECTORS = [
     coterie.GroupDiscoveryClassifierCV(4, Cs=2, n_features_per_round=2, cv=2, random_state=0),
     coterie.GroupDiscoveryRegressor(3),
     coterie.GroupDiscoveryRegressorCV(4, Cs=2, cv=2, predict_with=["support", "groups"], random_state=0),
+    coterie.GroupDiscoverySurvival(3),
+    coterie.GroupDiscoverySurvivalCV(4, Cs=2, cv=2, predict_with=["support", "groups"], random_state=0),
     coterie.GroupDiscoveryOneClass(3),
     coterie.GroupDiscoveryOneClassCV(3, Cs=2, cv=2, scoring=make_scorer(accuracy_score), random_state=0),
     coterie.CorrelationGroups(),
@@ -53,6 +55,13 @@ def data():
     return X - X.min(), y
 
 
+def target_of(selector, data):
+    """Return the features, and the target in the form that the selector requires."""
+    X, y = data
+    survival = isinstance(selector, coterie.GroupDiscoverySurvival)
+    return X, np.column_stack([np.exp(X[:, 0] / 4) + 1.0, y > 0]) if survival else y
+
+
 def state(model):
     return {name: value for name, value in vars(model).items() if name not in model.get_params(deep=False)}
 
@@ -71,7 +80,7 @@ class Interruption(KeyboardInterrupt):
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
 def test_a_failed_refit_leaves_the_model_unchanged(selector, data, monkeypatch):
     """After invalid values, too few features, or a late Ctrl-C, the old model still works on its data."""
-    X, y = data
+    X, y = target_of(selector, data)
     model = clone(selector).fit(X, y)
     before, transformed = state(model), model.transform(X)
     bad = X[:, :7].copy()
@@ -102,7 +111,7 @@ def test_a_failed_refit_leaves_the_model_unchanged(selector, data, monkeypatch):
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
 def test_a_refit_removes_all_earlier_attributes(selector, data):
-    X, y = data
+    X, y = target_of(selector, data)
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(20)])
     again = clone(selector).fit(frame, y).fit(X[:, :12], y)
     fresh = clone(selector).fit(X[:, :12], y)

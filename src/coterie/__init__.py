@@ -29,6 +29,8 @@ _HOMES = {
     "GroupDiscoveryOneClassCV": "coterie.estimators.one_class_cv",
     "GroupDiscoveryRegressor": "coterie.estimators.regressor",
     "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
+    "GroupDiscoverySurvival": "coterie.estimators.survival",
+    "GroupDiscoverySurvivalCV": "coterie.estimators.survival",
     "GroupEffects": "coterie.effects",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
@@ -70,6 +72,8 @@ __all__ = [
     "GroupDiscoveryOneClassCV",
     "GroupDiscoveryRegressor",
     "GroupDiscoveryRegressorCV",
+    "GroupDiscoverySurvival",
+    "GroupDiscoverySurvivalCV",
     "GroupEffects",
     "KNNCriterion",
     "LinearSVMCriterion",
@@ -116,6 +120,7 @@ if TYPE_CHECKING:
     from coterie.estimators.one_class import GroupDiscoveryOneClass
     from coterie.estimators.one_class_cv import GroupDiscoveryOneClassCV
     from coterie.estimators.regressor import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV
+    from coterie.estimators.survival import GroupDiscoverySurvival, GroupDiscoverySurvivalCV
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.inputs.imputation import imputed
     from coterie.inputs.naming import name_features

@@ -27,6 +27,7 @@ from coterie.estimators.classifier import GroupDiscoveryClassifier, GroupDiscove
 from coterie.estimators.one_class import GroupDiscoveryOneClass
 from coterie.estimators.one_class_cv import GroupDiscoveryOneClassCV
 from coterie.estimators.regressor import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV
+from coterie.estimators.survival import GroupDiscoverySurvival, GroupDiscoverySurvivalCV
 from coterie.kernels.columns import kth_largest
 from coterie.methods import METHODS, REGRESSION
 from coterie.probing.estimator import DependencyAwareSelector
@@ -102,6 +103,15 @@ def _regression(data: Example) -> None:
         GroupDiscoveryRegressor(_N_SELECTED).fit(X, data.target).predict(X)
 
 
+def _survival(data: Example) -> None:
+    y = np.column_stack([np.exp(-data.target), data.sign])
+    for X in data.layouts():
+        for ties in ("breslow", "efron"):
+            GroupDiscoverySurvival(_N_SELECTED, ties=ties).fit(X, y).score(X, y)
+        model = GroupDiscoverySurvivalCV(_N_SELECTED, cv=3, nested=True, random_state=0).fit(X, y)
+        group_confidence(model, X, y, n_pairs=2, random_state=0)
+
+
 def _one_class(data: Example) -> None:
     for X in data.layouts():
         GroupDiscoveryOneClass(_N_SELECTED).fit(X).predict(X)
@@ -175,6 +185,7 @@ PROBLEMS: Mapping[str, Callable[[Example], None]] = {
     "sparse": _sparse,
     "classes": _classes,
     "regression": _regression,
+    "survival": _survival,
     "one class": _one_class,
     "correlations": _correlations,
     "validation": _validation,

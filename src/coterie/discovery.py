@@ -22,6 +22,7 @@ from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.inputs.sample_groups import read_sample_groups
+from coterie.inputs.survival import survival_records
 from coterie.inputs.targets import task_of
 from coterie.inputs.types import (
     ClientLike,
@@ -92,7 +93,9 @@ def discover(
         The features.
 
     y : array-like of shape (n_samples,) or str, default=None
-        Labels or targets. For AnnData and files, also the name of a column. None uses those of a path, data set or store.
+        Labels or targets; for survival times two or three columns, or a structured array (see
+        :meth:`coterie.GroupDiscoverySurvival.fit`). For AnnData and files, also the name of a column. None uses those of a
+        path, data set or store.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.
@@ -112,9 +115,10 @@ def discover(
     feature_names : array-like of str or callable, default=None
         Names of the features, for data without names.
 
-    task : {"auto", "classification", "regression", "one-class"}, default="auto"
-        Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes. For
-        ``"one-class"``, labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.
+    task : {"auto", "classification", "regression", "survival", "one-class"}, default="auto"
+        Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes, and a
+        structured array contains survival times. For ``"one-class"``, labels 1 (normal) and -1 (outlier) allow validation;
+        other labels are not used.
 
     fast : bool, default=False
         Fit once with given settings, without validation and confidences.
@@ -195,6 +199,8 @@ def discover(
     if image_shape is not None:
         check_image(image_shape, image_order, data.source.shape[1])
     task = _settled(task, data)
+    if task == "survival":
+        data = replace(data, y=survival_records(data.y))
     began = time.perf_counter()
     reported = _ReportedWarnings()
     cautions = _cautions(data, task)
@@ -350,9 +356,11 @@ def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscover
 
 
 def _smallest_class(data: OpenedData, task: str) -> int:
-    """Return the number of samples, or of sample groups, that contain the rarest class; that of all for numbers."""
+    """Return the number of samples, or of sample groups, of the rarest class or with an event; that of all for numbers."""
     n_samples = data.source.shape[0]
     units = np.arange(n_samples) if data.groups is None else read_sample_groups(data.groups, n_samples)
+    if task == "survival":
+        return len(np.unique(units[np.asarray(data.y)["event"]]))
     labels = np.zeros(n_samples) if task == "regression" else np.asarray(data.y)
     return min(len(np.unique(units[labels == label])) for label in np.unique(labels))
 
@@ -431,10 +439,11 @@ def _add_confidence(
 
 
 def _cautions(data: OpenedData, task: str) -> list[Caution]:
-    """Return the cautions about the data."""
+    """Return the cautions about the data. Survival times are treated like numbers."""
+    survival = task == "survival"
     about = AboutSamples(
-        data.y,
-        task,
+        np.asarray(data.y)["time"] if survival else data.y,
+        "regression" if survival else task,
         groups=data.groups,
         covariates=data.covariates,
         columns=data.other_columns,

@@ -1,4 +1,4 @@
-"""Effects of groups in readable units: log-odds, or units of the target, per standard deviation of the support feature.
+"""Effects of groups in readable units: log-odds, log hazard ratios, or units of the target, per standard deviation.
 
 The effects come from one regression of the target on the support features of all groups, not from the weights of the model,
 which shrink with C. They are estimates after selection: the same samples chose the features, so that effects are too large
@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread
 from coterie._warnings import ignored
-from coterie.estimators.base import GroupDiscovery, input_of
+from coterie.estimators.base import GroupDiscovery, input_of, task_of
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.offsets import check_offset
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
+from coterie.solver.cox_regression import cox_effects
 from coterie.solver.regression import linear_effects, logistic_effects, standardised
 
 # Groups that are fitted jointly, and groups that get an effect at all.
@@ -41,7 +41,7 @@ class GroupEffects:
         Effects and limits of their 95 % intervals (NaN if unknown). More than two classes have one output per class, against
         the rest. Otherwise there is one output.
     classes : ndarray or None
-        The classes; None for regression.
+        The classes; None for numbers and survival times.
     n_samples : int
         Number of samples used.
     gap : float
@@ -119,7 +119,7 @@ def group_effects(
 
     Parameters
     ----------
-    model : fitted GroupDiscoveryClassifier, GroupDiscoveryRegressor or their CV variants
+    model : fitted GroupDiscoveryClassifier, GroupDiscoveryRegressor, GroupDiscoverySurvival or their CV variants
         Model whose groups are described.
 
     %(fitted_data)s
@@ -139,11 +139,12 @@ def group_effects(
     For classes, the effect is the log-odds of the second class per standard deviation of the support feature, given the
     support features of the other groups and the covariates. With more than two classes there is one effect per class, against
     the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it
-    finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units.
+    finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units. For
+    survival times, it is the log hazard ratio of a Cox regression with Efron's rule for ties and the same prior.
 
-    The intervals are Wald intervals: from the curvature for classes, and heteroscedasticity-robust (HC3) for numbers. With
-    sample groups, standard errors are cluster-robust and at least those of independent samples, and the quantile is that of
-    a t distribution. With no more sample groups than coefficients, there is no interval.
+    The intervals are Wald intervals: from the curvature for classes and survival times, and heteroscedasticity-robust (HC3)
+    for numbers. With sample groups, standard errors are cluster-robust and at least those of independent samples, and the
+    quantile is that of a t distribution. With no more sample groups than coefficients, there is no interval.
 
     The effects do not depend on C, apart from the choice of features. The same samples chose the features, so that effects
     are too large on average. An interval that excludes 0 is therefore no evidence for a group: with random labels, nearly all
@@ -160,8 +161,10 @@ def group_effects(
     >>> group.names[0], round(group.effect, 1), [round(limit, 1) for limit in group.effect_interval]
     ('bmi', 32.1, [25.9, 38.3])
     """
-    if not isinstance(model, GroupDiscovery) or not (is_classifier(model) or is_regressor(model)):
-        raise TypeError(f"Effects require a classifier or a regressor of group discovery, got {type(model).__name__}.")
+    if not isinstance(model, GroupDiscovery) or task_of(model) == "one-class":
+        raise TypeError(
+            f"Effects require a classifier, a regressor or a survival model of group discovery, got {type(model).__name__}."
+        )
     check_is_fitted(model)
     with ignored(UserWarning):  # the fit has raised them already
         data = input_of(model, X, y, sample_weight, covariates=covariates, offset=offset, groups=groups)
@@ -173,7 +176,7 @@ def group_effects(
 
 
 def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
-    """Return the effects of groups in opened data with classes or numbers."""
+    """Return the effects of groups in opened data with classes, numbers or survival times."""
     n_classes = 0 if data.classes is None else len(data.classes)
     n_outputs = n_classes if n_classes > 2 else 1
     n_described = min(len(groups), _MAX_GROUPS)
@@ -185,7 +188,7 @@ def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
     # Sampling by class does not change the log-odds ratios of two classes. It would change those against a mixed rest.
     rows = spread_sample(used, data.targets if n_classes == 2 else None, most)
     targets, weight = np.asarray(data.targets)[rows], np.ones(len(rows)) if data.weight is None else data.weight[rows]
-    targets = targets if data.offset is None else targets - data.offset[rows]
+    offset = None if data.offset is None else data.offset[rows]
     others = np.empty((len(rows), 0)) if data.covariates is None else data.covariates[rows]
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     with one_blas_thread():
@@ -195,8 +198,11 @@ def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
             dense = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
             design = np.column_stack([np.ones(len(rows)), standardised(dense, weight), standardised(others, weight)])
             for output in range(n_outputs):
-                if data.classes is None:
-                    found = linear_effects(design, targets.astype(np.float64), weight, clusters)
+                if data.is_survival:
+                    found = cox_effects(design, targets, weight, clusters, offset)
+                elif data.classes is None:
+                    numbers = targets.astype(np.float64) - (0.0 if offset is None else offset)
+                    found = linear_effects(design, numbers, weight, clusters)
                 else:
                     positive = targets == (output if n_classes > 2 else 1)
                     found = logistic_effects(design, positive.astype(np.float64), weight, clusters)

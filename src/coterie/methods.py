@@ -95,11 +95,13 @@ def _selector(
 DISCOVERY = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifier",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressor",
+    "survival": "coterie.estimators.survival:GroupDiscoverySurvival",
     "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClass",
 }
 DISCOVERY_CV = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifierCV",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
+    "survival": "coterie.estimators.survival:GroupDiscoverySurvivalCV",
     "one-class": "coterie.estimators.one_class_cv:GroupDiscoveryOneClassCV",
 }
 # Parameters of the validated estimators for which coterie.discover has another default.

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from coterie import GroupDiscoveryClassifier, GroupDiscoveryRegressor, group_confidence
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryRegressor, GroupDiscoverySurvival, group_confidence
+from coterie.confidence.association import null_models
 from coterie.confidence.proxies import Proxies, false_by_proxy, proxies_of, rivals_of
 from coterie.data import as_source
 from coterie.data.view import FeatureView
+from coterie.estimators.base import input_of
 
 
 def unit(columns):
@@ -71,6 +73,24 @@ def test_proxies_and_rivals_against_all_correlations(make):
         shrinkage = max(0.0, 1.0 - 1.0 / max(statistic[support] ** 2, 1.0))
         terms = np.exp(0.5 * shrinkage * np.minimum(statistic[rivals] ** 2 - statistic[support] ** 2, 0.0))
         assert odds[k] == pytest.approx(terms.sum())
+
+
+@pytest.mark.parametrize("outcome", ["numbers", "classes", "times"])
+def test_projections_of_each_null_model(outcome):
+    """The product of a feature with its own projection is the norm of its unexplained part."""
+    rng = np.random.default_rng(3)
+    X, covariates = rng.standard_normal((80, 6)), rng.standard_normal((80, 2))
+    y = {
+        "numbers": X[:, 0] + rng.standard_normal(80),
+        "classes": X[:, 0] + rng.standard_normal(80) > 0,
+        "times": np.column_stack([rng.random(80) < 0.7, rng.exponential(np.exp(X[:, 0]))]),
+    }[outcome]
+    names = {"numbers": GroupDiscoveryRegressor, "classes": GroupDiscoveryClassifier, "times": GroupDiscoverySurvival}
+    data = input_of(names[outcome](2).fit(X, y, covariates=covariates), X, y, covariates=covariates)
+    for model in null_models(data, [1], np.arange(80)):
+        tests = model.tests(X)
+        vectors, _ = model.projections(tests.unit, 80)
+        np.testing.assert_allclose((X * vectors).sum(axis=0), tests.information, rtol=1e-9, atol=1e-12)
 
 
 def linked(seed, n_samples, weak):

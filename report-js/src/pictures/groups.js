@@ -245,10 +245,12 @@ export function effectLabel(data) {
   if (data.task === "classification" && data.classes?.length === 2)
     return `${short(data.classes[0], 14)} ←  ${effect}  → ${short(data.classes[1], 14)}`;
   if (data.task === "regression") return `lower ←  ${effect}  → higher`;
+  if (data.task === "survival") return `later ←  ${effect}  → earlier`;
   return `${effect}${data.classes?.length > 2 ? ", of the class with the largest one" : ""}`;
 }
 
 function effectUnit(data) {
   if (data.task === "classification") return "log-odds per standard deviation";
+  if (data.task === "survival") return "log hazard ratio per standard deviation";
   return "effect per standard deviation";
 }

@@ -17,6 +17,7 @@ from coterie.cli.offset import OffsetOptions
 from coterie.cli.options import option
 from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
+from coterie.cli.survival import SurvivalOptions
 from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS
 
@@ -37,8 +38,8 @@ DiscoverTask = Annotated[
     str,
     option(
         "Data",
-        "Kind of prediction: auto (by the labels), classification, regression, or one-class. For one-class, labels 1 (normal) "
-        "and -1 (outlier) allow validation; other labels are not used.",
+        "Kind of prediction: auto (by the labels), classification, regression, survival (with --time and --event), or "
+        "one-class. For one-class, labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.",
         "--task -t",
         common=True,
     ),
@@ -97,6 +98,7 @@ Parameters = Annotated[
             "threshold_rule": "Threshold (one-class): the quantile at --contamination of training samples or, with --fast, of "
             "held_out ones, or the margin of the papers.",
             "loss": "Loss function.",
+            "ties": "Rule for tied event times: breslow or efron.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",
             "standardize": "Divide features by their standard deviation. auto: yes, but validation chooses if at least nine "
@@ -115,13 +117,13 @@ Parameters = Annotated[
         },
         defaults={
             **DISCOVERY_DEFAULTS,
-            "Cs": "3; 4 for regression; 10 for one-class",
+            "Cs": "3; 4 for regression; 4 for survival; 10 for one-class",
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; auto with --fast, 1.0 for one-class",
             "thresholds": "the value of --threshold",
             "loss": "squared_hinge; squared for regression",
             "class_weight": "none",
-            "scoring": "accuracy; r2 for regression; balanced_accuracy for one-class",
+            "scoring": "accuracy; r2 for regression; concordance_index for survival; balanced_accuracy for one-class",
             "embedded_cv": "none",
             "fixed_features": "none",
             "max_rounds": "no limit",
@@ -137,6 +139,7 @@ def discover(
     *,
     options: DataOptions,
     task: DiscoverTask = "auto",
+    survival: SurvivalOptions,
     parameters: Parameters,
     validation: Validation,
     genetics: Genetics,
@@ -178,6 +181,7 @@ def discover(
         - coterie discover genes.csv --label diagnosis
         - coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
         - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
+        - coterie discover tumours.csv --time days --event died
         - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         - coterie discover cells.h5ad --label disease --sample-groups donor
         - coterie discover cohort.bed --chromosome 7 --polygenic-offset -o chromosome-7
@@ -192,17 +196,20 @@ def discover(
 
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
+        task = survival.settle(task, options.label)
         check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
         offsets.check(cluster.dask is not None)
         shape = _image_shape(image_shape)
-        with cluster.opened(data, options, console, adjusts=True, validates=True) as opened:
-            settled = settle_task(task, opened.y, data)
-            dataset, offset = offsets.apply(opened, settled, console, parameters.get("n_jobs"))
+        used = survival.data_options(options, data) if task == "survival" else options
+        with cluster.opened(data, used, console, adjusts=True, validates=True) as opened:
+            labelled = survival.with_targets(opened, data, options) if task == "survival" else opened
+            settled = settle_task(task, labelled.y, data)
+            dataset, offset = offsets.apply(labelled, settled, console, parameters.get("n_jobs"))
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
                 console.note("The model is fitted to samples labelled 1. Samples labelled -1 are outliers for validation.")
-            about = {"task": settled, "label": options.label, "image_shape": shape, "offset": offset}
+            about = {"task": settled, "label": used.label, "image_shape": shape, "offset": offset}
             result, code = run(dataset, console, **about, **validation, **parameters)
             genetics.add_association(result.model, dataset, settled, offset)
             with console.collecting_warnings():

@@ -21,6 +21,7 @@ PANELS = (
     "Method",
     "Methods",
     "Data",
+    "Survival",
     "Tables",
     "Validation",
     "Evaluation",

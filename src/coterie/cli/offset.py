@@ -85,7 +85,8 @@ class OffsetOptions(OffsetFile):
             if given and task == "one-class":
                 raise ValueError(f"{name} cannot be used with --task one-class. Remove it.")
         labels = () if dataset.y is None else dataset.y.tolist()
-        if self.polygenic_offset and task == "classification" and len(set(labels)) > 2:
+        several = task == "classification" and len(set(labels)) > 2
+        if self.polygenic_offset and (several or task == "survival"):
             raise ValueError("--polygenic-offset requires two classes or a numeric trait (--task regression).")
         narrowed = dataset if self.chromosome is None else _of_chromosome(dataset, self.chromosome)
         if self.polygenic_offset:

@@ -12,6 +12,7 @@ from coterie.cli.data import TABLES, DataOptions, DataPath
 from coterie.cli.offset import OffsetFile
 from coterie.cli.options import option
 from coterie.cli.output import Console
+from coterie.cli.survival import SurvivalOptions
 
 if TYPE_CHECKING:
     from coterie.data import Dataset
@@ -27,11 +28,20 @@ def predict(
             "Output", "CSV file for the predictions.", "--output -o", common=True, metavar="FILE", default="standard output"
         ),
     ] = None,
+    at: Annotated[
+        str | None,
+        option(
+            "Survival", "Times at which to predict the probability of survival, such as 1,3,5.", "--at", metavar="TIME,..."
+        ),
+    ] = None,
     options: DataOptions,
+    survival: SurvivalOptions,
     offsets: OffsetFile,
     console: Console,
 ) -> None:
     """Predict with a saved model: one line per sample, and the score if the data have labels.
+
+    The prediction of a survival model is the risk: the logarithm of the hazard relative to the baseline.
 
     If model and data have feature names, columns are matched by name. They may be in any order, and only the features that
     the model uses are required. Data without names must have all features of the training data, in the same order. If the
@@ -58,9 +68,13 @@ def predict(
         )
     with claimed_files(output):
         own = _columns(estimator, data, options)
-        dataset = options.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
+        with_times = survival.settle("auto", options.label) == "survival"
+        used = survival.data_options(options, data) if with_times else options
+        dataset = used.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
+        if with_times:
+            dataset = survival.with_targets(dataset, data, options)
         known = _covariates(estimator, dataset) | offsets.for_prediction(estimator, dataset)
-        columns, rows = _table(estimator, dataset, known)
+        columns, rows = _table(estimator, dataset, known, at)
         score = _score(estimator, dataset, known, console)
         if output is not None:
             write_csv(output, rows, columns)
@@ -69,7 +83,8 @@ def predict(
         table = io.StringIO()
         write_rows(table, rows, columns)
         console.write(table.getvalue())
-    name = "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
+    numbers = hasattr(estimator, "coef_") and not hasattr(estimator, "classes_")
+    name = "concordance index" if hasattr(estimator, "event_times_") else "R²" if numbers else "accuracy"
     if score is not None:
         console.note(f"{name}: {score:.4f}")
     console.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
@@ -88,8 +103,11 @@ def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]
     return {"columns": known} if kind in TABLES else {}
 
 
-def _table(estimator: Any, dataset: Dataset, known: dict[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return the names of the columns, and one row per sample: name, prediction, decision values, probabilities."""
+def _table(estimator: Any, dataset: Dataset, known: dict[str, Any], at: str | None) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the names of the columns, and one row per sample: name, prediction, decision values, probabilities.
+
+    ``at`` contains the times of the probabilities of survival.
+    """
     import numpy as np
 
     source = dataset.source
@@ -103,7 +121,23 @@ def _table(estimator: Any, dataset: Dataset, known: dict[str, Any]) -> tuple[lis
     if hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(source, **known).T.tolist()
         columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, probabilities, strict=True)}
+    if at is not None:
+        columns |= _survival(estimator, dataset, known, at)
     return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _survival(estimator: Any, dataset: Dataset, known: dict[str, Any], at: str) -> dict[str, Any]:
+    """Return the probabilities of survival at some times as columns."""
+    if not hasattr(estimator, "predict_survival_function"):
+        raise ValueError(f"--at requires a survival model, but the model is a {type(estimator).__name__}. Remove --at.")
+    try:
+        times = [float(word) for word in at.split(",")]
+    except ValueError as error:
+        raise ValueError(f"--at {at} must be numbers separated by commas, such as 1,3,5.") from error
+    names = getattr(dataset.y, "dtype", None)
+    strata = dataset.y["stratum"] if dataset.y is not None and "stratum" in (getattr(names, "names", None) or ()) else None
+    found = estimator.predict_survival_function(dataset.source, times, strata=strata, **known)
+    return {f"survival {time:g}": values for time, values in zip(times, found.T.tolist(), strict=True)}
 
 
 def _covariates(estimator: Any, dataset: Dataset) -> dict[str, Any]:

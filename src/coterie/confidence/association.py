@@ -1,14 +1,14 @@
 r"""Score tests: the association of single features with the outcome, given covariates and some other features.
 
 The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers and a
-logistic regression for classes (each class against the others). With residuals :math:`r_i`, variances :math:`v_i`, sample
-weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null model leaves unexplained (by a regression
-with the weights :math:`\omega v`), the statistic is
+logistic regression for classes (each class against the others); for survival times see :class:`CoxNullModel`. With residuals
+:math:`r_i`, variances :math:`v_i`, sample weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null
+model leaves unexplained (by a regression with the weights :math:`\omega v`), the statistic is
 
 .. math:: z_j = \sum_i \omega_i \tilde x_{ij} r_i \Big/ \Big(\sum_i \omega_i v_i \tilde x_{ij}^2\Big)^{1/2}.
 
 Its p-value is the largest of up to three. The first comes from the t distribution (numbers) or the normal distribution
-(classes). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
+(others). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
 classes. The third comes from the sums over sample groups, if there are any, with as many degrees of freedom as there are
 groups less one. Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is
 the correlation of :math:`\tilde x_j` and :math:`\tilde x_k`.
@@ -28,6 +28,7 @@ from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import Input
 from coterie.order import in_order
+from coterie.solver.cox_regression import CoxRegression, information
 from coterie.solver.regression import linear_effects, logistic_effects, standardised
 
 # Smallest variance of a label relative to the largest possible one, and smallest unexplained share of a feature's norm.
@@ -129,6 +130,62 @@ class NullModel:
         return weight
 
 
+@dataclass(frozen=True)
+class CoxNullModel(NullModel):
+    r"""A Cox regression without the tested features.
+
+    Residuals are those of the partial likelihood (martingale residuals), and variances the diagonal of its second derivative
+    H. The statistic of a feature is :math:`\tilde x'r/\sqrt{\tilde x'H\tilde x}`, where H also determines the part
+    :math:`\tilde x` that the null model leaves unexplained. Its skewness is the sum of the third central moments over the risk
+    sets. Contributions of samples are score residuals (Lin and Wei 1989).
+
+    Attributes
+    ----------
+    model : CoxRegression
+        The fitted regression.
+    """
+
+    model: CoxRegression
+
+    def tests(self, columns: np.ndarray) -> ScoreTests:
+        """Return the tests of some features, given as columns of the rows of the model."""
+        state, others = self.model.state, self.design[:, 1:]
+        assert state.coupling is not None
+        centred = columns - (self.weight @ columns) / self.weight.sum()
+        whole = np.sqrt(np.maximum(np.diag(information(state, centred, centred)), 0.0))
+        if others.shape[1]:
+            basis = np.linalg.pinv(information(state, others, others), rcond=1e-10, hermitian=True)
+            left = centred - others @ (basis @ information(state, others, centred))
+        else:
+            left = centred
+        coupled = state.coupling.apply(left)
+        scaled = np.vstack([left * np.sqrt(state.curvature), coupled])
+        metric = np.append(np.ones(len(left)), -np.ones(len(coupled)))
+        norm = np.sqrt(np.maximum(metric @ scaled**2, 0.0))
+        size = np.sqrt((state.curvature * columns**2).sum(axis=0))
+        varying = (norm > _MIN_SHARE * whole) & (whole > _MIN_SCALE * size)
+        norm_or_infinity = np.where(varying, norm, np.inf)
+        contributions = self.model.loss.score_residuals(state, left) / norm_or_infinity
+        skewness = self._third_moment(left) / norm_or_infinity**3
+        return ScoreTests(scaled / norm_or_infinity, contributions, norm, skewness, np.inf, self.clusters, metric)
+
+    def projections(self, unit: np.ndarray, n_samples: int) -> tuple[np.ndarray, float]:
+        """Return vectors whose products with features are correlations; see :meth:`NullModel.projections`."""
+        state, size = self.model.state, len(self.rows)
+        assert state.coupling is not None
+        vectors = np.zeros((n_samples, unit.shape[1]))
+        vectors[self.rows] = np.sqrt(state.curvature) * unit[:size] - state.coupling.adjoint(unit[size:])
+        return vectors, float(np.sqrt(self.variance.max()))
+
+    def _third_moment(self, columns: np.ndarray) -> np.ndarray:
+        """Return the sums of the third central moments over the risk sets."""
+        loss, coupling = self.model.loss, self.model.state.coupling
+        assert coupling is not None
+        root = np.sqrt(loss.term_masses)[:, None]
+        first, second, third = (coupling.apply(columns**power) / root for power in (1, 2, 3))
+        return np.asarray((root**2 * (third - 3.0 * second * first + 2.0 * first**3)).sum(axis=0))
+
+
 def _best_of_block(view: FeatureView, vector: np.ndarray, size: int, excluded: np.ndarray) -> Scored:
     """Return the features of a block with the largest products, divided by their norms."""
     first = view.source.first_feature
@@ -166,8 +223,10 @@ class ScoreTests:
         skewness: np.ndarray,
         freedom: float,
         clusters: np.ndarray | None,
+        metric: np.ndarray | None = None,
     ) -> None:
         self.unit, self._skewness, self._freedom = unit, skewness, freedom
+        self._metric = np.ones(len(unit)) if metric is None else metric  # signs of the squares of ``unit`` in products
         self.z, self.information = contributions.sum(axis=0), norm
         self._sums: np.ndarray | None = None
         if clusters is not None:
@@ -182,7 +241,7 @@ class ScoreTests:
 
     def given(self, feature: int, others: np.ndarray) -> np.ndarray:
         """Return the two-sided p-values of a feature given each of some others."""
-        share = self.unit[:, others].T @ self.unit[:, feature]
+        share = self.unit[:, others].T @ (self._metric * self.unit[:, feature])
         rest = np.sqrt(np.maximum(1.0 - share**2, 1e-12))
         found = tail((self.z[feature] - share * self.z[others]) / rest, self._freedom - 1.0)
         if self._sums is None:
@@ -236,12 +295,21 @@ def clustered_tail(sums: np.ndarray) -> np.ndarray:
 
 
 def outputs_of(data: Input, rows: np.ndarray) -> list[np.ndarray]:
-    """Return the targets of some samples: numbers less the offset, or an indicator for each class (one for two classes)."""
+    """Return the targets of some samples: numbers less the offset, records of survival times, or an indicator for each class
+    (one for two classes).
+    """
     targets = np.asarray(data.targets)[rows]
+    if data.is_survival:
+        return [targets]
     if data.classes is None:
         return [np.asarray(targets, dtype=np.float64) - (0.0 if data.offset is None else data.offset[rows])]
     n_classes = len(data.classes)
     return [(targets == label).astype(np.float64) for label in (range(n_classes) if n_classes > 2 else (1,))]
+
+
+def offset_of(data: Input, rows: np.ndarray) -> np.ndarray | None:
+    """Return the offset of some samples."""
+    return None if data.offset is None else data.offset[rows]
 
 
 def dense_columns(data: Input, features: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -263,6 +331,8 @@ def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, np.asarray(given, dtype=np.int64), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
+    if data.is_survival:
+        return [_cox(rows, weight, design, np.asarray(data.targets)[rows], clusters, offset_of(data, rows))]
     fit = _linear if data.classes is None else _logistic
     return [fit(rows, weight, design, output, clusters) for output in outputs_of(data, rows)]
 
@@ -287,3 +357,17 @@ def _logistic(
     variance = np.maximum(probability * (1.0 - probability), _MIN_VARIANCE)
     third = variance * (1.0 - 2.0 * probability)
     return NullModel(rows, weight, output - probability, variance, third, design, np.inf, clusters)
+
+
+def _cox(
+    rows: np.ndarray,
+    weight: np.ndarray,
+    design: np.ndarray,
+    targets: np.ndarray,
+    clusters: np.ndarray | None,
+    offset: np.ndarray | None,
+) -> NullModel:
+    model = CoxRegression(design, targets, weight, offset)
+    residual, hazard = model.state.residual[:, 0] / weight, model.state.curvature[:, 0] / weight
+    variance = np.maximum(hazard, _MIN_VARIANCE)
+    return CoxNullModel(rows, weight, residual, variance, variance, design, np.inf, clusters, model)

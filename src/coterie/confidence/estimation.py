@@ -17,7 +17,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +25,7 @@ from coterie._parameters import N_JOBS, VERBOSE, Integer, OneOf, check
 from coterie.confidence.evidence import EvidenceSearch
 from coterie.confidence.halves import complementary, permute_labels
 from coterie.confidence.result import Choices, GroupConfidence, false_share
-from coterie.estimators.base import GroupDiscovery, input_of, settings_of
+from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
 from coterie.estimators.documentation import documented
 from coterie.inputs.offsets import check_offset
 from coterie.inputs.opening import Input
@@ -88,13 +87,13 @@ def group_confidence(
 
     Parameters
     ----------
-    model : GroupDiscoveryClassifier, GroupDiscoveryRegressor or GroupDiscoveryOneClass
+    model : GroupDiscoveryClassifier, GroupDiscoveryRegressor, GroupDiscoverySurvival or GroupDiscoveryOneClass
         A fitted model. For a ``...CV`` estimator, the values that it has chosen are used.
 
     %(fitted_data)s
 
     n_pairs : int, default=25
-        Number of half-sample pairs. Each class is halved separately.
+        Number of half-sample pairs. Each class (for survival times, events and censored samples) is halved separately.
 
     n_permutations : int or "auto", default=0
         Number of label permutations for ``expected_false`` and ``false_share`` (covariates and offset are permuted with the
@@ -161,7 +160,7 @@ def group_confidence(
     data = input_of(model, X, y, sample_weight, covariates=covariates, offset=offset, groups=groups, client=client)
     _check_covariates(model, data)
     _check_sample_groups(model, data)
-    permutations = _Permutations(n_permutations if is_classifier(model) or is_regressor(model) else 0)
+    permutations = _Permutations(0 if task_of(model) == "one-class" else n_permutations)
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
     n_pairs = n_pairs if resume is None else max(n_pairs, resume.n_pairs)
     chosen, permuted = task.previous_results(resume, n_pairs)
@@ -260,7 +259,7 @@ class _Task:
         self.n_threads = n_threads
         self.verbose = verbose
         self.seed = seed
-        self.stratified = is_classifier(model)
+        self.stratified = data.balanced is not None
         self.n_features = data.source.moments(data.weight, n_threads=n_threads).n_varying
         self._seconds = 0.0
         self._n_paths = 0
@@ -271,10 +270,13 @@ class _Task:
         given, known = self.data.source.shape[1], self.model.n_features_in_
         if given != known:
             raise ValueError(f"X has {given} features, but the model was fitted to {known}. Pass the data of its fit.")
-        if not self.stratified:
-            return
+        if self.data.is_survival:
+            used = self.data.targets if self.data.weight is None else self.data.targets[self.data.weight > 0]
+            if used["event"].sum() < 2:
+                raise ValueError("y has one event, so that the samples cannot be halved.")
         classes = self.data.classes
-        assert classes is not None
+        if classes is None:
+            return
         if not np.array_equal(classes, getattr(self.model, "classes_", ())):
             raise ValueError("y has other classes than the model. Pass the data of its fit.")
         used = self.data.targets if self.data.weight is None else self.data.targets[self.data.weight > 0]
@@ -324,7 +326,7 @@ class _Task:
     @property
     def has_labels(self) -> bool:
         """Whether the model has labels, which p-values and q-values require."""
-        return is_classifier(self.model) or is_regressor(self.model)
+        return task_of(self.model) != "one-class"
 
     def with_evidence(self, result: GroupConfidence) -> tuple[GroupConfidence, bool]:
         """Return the result with p-values and q-values (none for one class), and whether no signal prevented them."""

@@ -35,21 +35,22 @@ def complementary(data: Input, seed: int, permutation: int, pair: int, *, strati
 
     The halves depend only on ``seed``, ``permutation`` (that of the labels of ``data``) and ``pair``, not on earlier draws. If
     the number of samples is odd, the first half has one more than the second. If ``stratified``, each class is halved
-    separately. Among the classes with an odd number of samples, the first gives its extra sample to the first half, the next
-    one to the second half, and so on in alternation. Sample groups are not divided; see
-    :func:`coterie.inputs.sample_groups.halves`.
+    separately; the classes of survival times are events and censored samples. Among the classes with an odd number of samples,
+    the first gives its extra sample to the first half, the next one to the second half, and so on in alternation. Sample
+    groups are not divided; see :func:`coterie.inputs.sample_groups.halves`.
     """
     rng = np.random.default_rng([seed, permutation, 1 + pair])
     used = used_samples(data)
     weight = np.ones(len(data.targets)) if data.weight is None else data.weight
     first, second = np.zeros_like(weight), np.zeros_like(weight)
+    codes = data.balanced
     if data.groups is not None:
-        half = halves(data.groups[used], data.targets[used] if stratified else None, rng)
+        half = halves(data.groups[used], codes[used] if codes is not None and stratified else None, rng)
         first[used[half]], second[used[~half]] = weight[used[half]], weight[used[~half]]
         return first, second
     order = rng.permutation(used)
-    if stratified:  # Sort by class; the order within a class stays random.
-        order = order[np.argsort(data.targets[order], kind="stable")]
+    if codes is not None and stratified:  # Sort by class; the order within a class stays random.
+        order = order[np.argsort(codes[order], kind="stable")]
     elif rng.random() < 0.5:
         order = order[::-1]
     first[order[::2]], second[order[1::2]] = weight[order[::2]], weight[order[1::2]]

@@ -1,9 +1,9 @@
 r"""P-values from half-samples (Meinshausen, Meier and Bühlmann 2009).
 
-One half selects features, and the other half tests them jointly by a least-squares regression with robust standard errors. A
-p-value is multiplied by the number of tested features. The p-value of a group in a half is the smallest of its members, or 1
-if none was selected. The values :math:`P_h` of all halves are combined by the quantile rule :math:`(1 -
-\log\gamma_0)\min_{\gamma\ge\gamma_0} q_\gamma(P_h/\gamma)`.
+One half selects features, and the other half tests them jointly by a least-squares regression (for survival times, a Cox
+regression) with robust standard errors. A p-value is multiplied by the number of tested features. The p-value of a group in a
+half is the smallest of its members, or 1 if none was selected. The values :math:`P_h` of all halves are combined by the
+quantile rule :math:`(1 - \log\gamma_0)\min_{\gamma\ge\gamma_0} q_\gamma(P_h/\gamma)`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coterie.confidence.association import design_of, outputs_of
+from coterie.confidence.association import design_of, offset_of, outputs_of
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.interruption import stop_requested
+from coterie.solver.cox_regression import cox_p_values
 from coterie.solver.regression import joint_p_values
 
-# Samples (or sample groups) of the smallest class, times two, per tested feature.
+# Samples (or sample groups) of the smallest class, or events, times two, per tested feature.
 _SAMPLES_PER_TEST = 10
 # Most samples per test, which limits the memory of dense columns.
 _MOST_SAMPLES = 100_000
@@ -89,6 +90,8 @@ def n_testable(data: Input, rows: np.ndarray, most: int) -> int:
     n_units = len(rows) if data.groups is None else len(np.unique(data.groups[rows]))
     if data.classes is not None:
         n_units = min(n_units, 2 * int(np.bincount(data.targets[rows], minlength=2).min()))
+    elif data.is_survival:
+        n_units = min(n_units, 2 * int(data.targets["event"][rows].sum()))
     return max(1, min(most, n_units // _SAMPLES_PER_TEST))
 
 
@@ -129,5 +132,9 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     design = design_of(data, np.append(features, fixed), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     outputs = outputs_of(data, rows)
-    found = [joint_p_values(design, output, weight, clusters)[1 : 1 + len(features)] for output in outputs]
+    if data.is_survival:
+        tests = [cox_p_values(design, output, weight, clusters, offset_of(data, rows)) for output in outputs]
+    else:
+        tests = [joint_p_values(design, output, weight, clusters) for output in outputs]
+    found = [values[1 : 1 + len(features)] for values in tests]
     return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(outputs))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -207,7 +206,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             feature_names=feature_names,
             client=client,
         )
-        if data.offset is not None and self._loss is not SquaredLoss:
+        if data.offset is not None and self._target == "numbers" and self._loss is not SquaredLoss:
             raise ValueError("offset= for numbers requires loss='squared'.")
         return data
 
@@ -307,7 +306,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         # With embedded cross-validation or reused features, a round may add fewer new features than requested. The number of
         # rounds is then unknown.
         bounded = not settings.reuse_features and settings.cv is None
-        one_class = not (is_classifier(self) or is_regressor(self))
+        one_class = task_of(self) == "one-class"
         most_rounds = loop.rule.most_rounds() if bounded else settings.max_rounds
         report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.labels)
 
@@ -392,6 +391,12 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         coef = np.zeros((len(self.prediction_coef_), self.n_features_in_))
         coef[:, self.prediction_features_] = self.prediction_coef_
         return coef
+
+
+def task_of(model: GroupDiscovery) -> str:
+    """Return the task of an estimator: ``"classification"``, ``"regression"``, ``"survival"`` or ``"one-class"``."""
+    known = {"classes": "classification", "numbers": "regression", "survival": "survival"}
+    return known.get(getattr(model, "_target", ""), "one-class")
 
 
 def settings_of(model: GroupDiscovery) -> SearchSettings:

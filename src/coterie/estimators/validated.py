@@ -36,7 +36,7 @@ from coterie.progress import RoundProgress
 from coterie.search.penalty import typical_variance
 from coterie.search.search import SearchSettings
 from coterie.validation.assessment import assess
-from coterie.validation.deviance import HeldOutDeviance
+from coterie.validation.deviance import Deviance
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import baseline_outputs, nested_choices, pairs_of
 from coterie.validation.path_search import Fold, PathSearch, PathSettings, SizedOutputs
@@ -183,19 +183,21 @@ class ValidatedDiscovery(GroupDiscovery):
         """Return the score for the validation."""
         return HeldOutScores(self.scoring, data, self._loss)
 
-    def _held_out_deviance(self, data: Input) -> HeldOutDeviance | None:
-        """Return the deviance for the choice; None without classes."""
+    def _held_out_deviance(self, data: Input) -> Deviance | None:
+        """Return the deviance for the choice; None for losses without one."""
         return None
 
-    def _criterion(self, data: Input, score: HeldOutScores) -> HeldOutDeviance | None:
+    def _criterion(self, data: Input, score: HeldOutScores) -> Deviance | None:
         """Return the deviance if the rule uses it. Otherwise the score is the criterion.
 
         Unless the rule demands the deviance, scores that the user has chosen and those of rare classes are the criterion.
         """
         deviance = self._held_out_deviance(data)
         if self.rule == "deviance" and deviance is None:
-            raise ValueError(f"rule='deviance' requires classes. Use rule='best' or 'one_se' with {type(self).__name__}.")
-        usual = self.scoring is None and score.name == "accuracy"
+            raise ValueError(
+                f"rule='deviance' requires classes or survival times. Use rule='best' or 'one_se' with {type(self).__name__}."
+            )
+        usual = self.scoring is None and score.name in ("accuracy", "concordance_index")
         return deviance if self.rule == "deviance" or (usual and self.rule != "best") else None
 
     def _kinds(self, data: Input) -> list[str]:
@@ -253,7 +255,7 @@ class ValidatedDiscovery(GroupDiscovery):
         folds = []
         parts = read_folds(
             self.cv,
-            data.labels,
+            data.labels if data.balanced is None else data.balanced,
             classifier=self._stratified,
             shuffle=True,
             random_state=self.random_state,

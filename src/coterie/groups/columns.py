@@ -39,7 +39,7 @@ class Context:
     Attributes
     ----------
     task : str or None
-        ``"classification"``, ``"regression"`` or ``"one-class"``.
+        ``"classification"``, ``"regression"``, ``"survival"`` or ``"one-class"``.
     classes : sequence of str or None
         The classes as text, in the order of the model.
     statistics : sequence or None
@@ -290,6 +290,8 @@ def direction(
         return None if classes is None or len(classes) != 2 else f"more → {classes[int(effect > 0)]}"
     if task == "regression":
         return f"more → {'higher' if effect > 0 else 'lower'}"
+    if task == "survival":
+        return f"more → {'earlier' if effect > 0 else 'later'}"
     return f"{'more' if effect > 0 else 'less'} → normal"
 
 
@@ -347,14 +349,14 @@ def _limit(item: Item, side: int) -> float | None:
 
 
 def _interval(item: Item) -> str | None:
-    """Return the odds ratio, or the effect, with its interval, as text."""
+    """Return the odds ratio, hazard ratio or effect with its interval, as text."""
     group = item.group
     if group.effect is None or group.effect_interval is None:
         return None
     low, high = group.effect_interval
-    if group.odds_ratio is None:
+    if group.odds_ratio is None and item.context.task != "survival":
         return f"{group.effect:+.3g} ({low:+.3g} to {high:+.3g})"
-    return f"{group.odds_ratio:.3g} ({math.exp(low):.3g} to {_finite_exp(high):.3g})"
+    return f"{_finite_exp(group.effect):.3g} ({math.exp(low):.3g} to {_finite_exp(high):.3g})"
 
 
 def _finite_exp(value: float) -> float:
@@ -424,7 +426,8 @@ COLUMNS: Mapping[str, Column] = {
                per="support", cells=_direction_cells),
         Column("weight", "weight", "Weight of the support feature in the model.", lambda item: item.group.weight,
                per="support", kind="figure"),
-        Column("effect", "effect", "Log-odds, or units of the target, per standard deviation of the support feature.",
+        Column("effect", "effect",
+               "Log-odds, log hazard ratio, or units of the target, per standard deviation of the support feature.",
                lambda item: item.group.effect, per="support", kind="effect"),
         Column("effect_low", "effect from", "Lower limit of the 95 % interval of the effect.",
                lambda item: _limit(item, 0), per="support", kind="figure"),
@@ -432,7 +435,7 @@ COLUMNS: Mapping[str, Column] = {
                lambda item: _limit(item, 1), per="support", kind="figure"),
         Column("odds_ratio", "odds ratio", "Factor of the odds per standard deviation of the support feature.",
                lambda item: item.group.odds_ratio, per="support", kind="figure"),
-        Column("interval", "odds ratio or effect with 95 % interval",
+        Column("interval", "odds ratio, hazard ratio or effect with 95 % interval",
                "The interval does not account for the selection of the features.", _interval),
         Column("used", "used", "Whether the model has a nonzero weight of a member.", lambda item: item.group.used),
         Column("note", "note", "Whether the model does not use the group, or weight and effect have opposite signs.",

@@ -27,6 +27,7 @@ from coterie.inputs.naming import named
 from coterie.inputs.offsets import explains_numbers, read_offset
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.sample_groups import read_sample_groups
+from coterie.inputs.survival import read_survival, require_events
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
 from coterie.inputs.types import (
     ClientLike,
@@ -178,9 +179,9 @@ def _computed(X: Any) -> Any:
     return computed
 
 
-# Interpretation of y: as classes, as numbers, or as 1 and -1 for normal samples and outliers; only checked, if it is required
-# or if it is given; unchanged; or ignored.
-TargetKind: TypeAlias = Literal["classes", "numbers", "normality", "labels", "optional", "any", "none"]
+# Interpretation of y: as classes, as numbers, as survival times with events, or as 1 and -1 for normal samples and outliers;
+# only checked, if it is required or if it is given; unchanged; or ignored.
+TargetKind: TypeAlias = Literal["classes", "numbers", "survival", "normality", "labels", "optional", "any", "none"]
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,8 @@ class Input:
     y : ndarray of shape (n_samples,) or None
         Labels or targets as passed by the user.
     targets : ndarray of shape (n_samples,)
-        Labels or targets as used by losses: class codes, or numbers; ones if there is no target.
+        Labels or targets as used by losses: class codes, numbers, or records of event, time and stratum
+        (:data:`coterie.inputs.survival.SURVIVAL`); ones if there is no target.
     classes : ndarray or None
         Classes of the codes.
     weight : ndarray of shape (n_samples,) or None
@@ -240,6 +242,18 @@ class Input:
         """Labels or targets for folds; ``targets`` if the user passed none."""
         return self.targets if self.y is None else self.y
 
+    @property
+    def is_survival(self) -> bool:
+        """Whether the targets are survival times."""
+        return self.targets.dtype.names is not None
+
+    @property
+    def balanced(self) -> np.ndarray | None:
+        """Codes whose shares folds and half-samples keep: classes, or events of survival times; None for others."""
+        if self.is_survival:
+            return self.targets["event"].astype(np.int64)
+        return None if self.classes is None else self.targets
+
     @cached_property
     def mostly_zero(self) -> bool:
         """Whether most values are zero, as in counts of rare events, whose few values standardisation would inflate."""
@@ -270,7 +284,7 @@ def open_input(
         Labels or targets, or the name of their column. None means those of X.
     reader : estimator
         Estimator that reads the data. It is not changed.
-    target : {"classes", "numbers", "normality", "labels", "optional", "any", "none"}
+    target : {"classes", "numbers", "survival", "normality", "labels", "optional", "any", "none"}
         Interpretation of y. With ``"labels"``, y is checked but not interpreted; with ``"optional"``, it may also be missing.
         With ``"any"``, y is not changed; with ``"none"``, it is ignored.
     sample_weight : array-like of shape (n_samples,), optional
@@ -321,6 +335,13 @@ def _checked(
         labels = read_normality(y, n_samples)
         score_weight = read_sample_weight(sample_weight, labels)
         weight, targets = _normal_weight(labels == 1, score_weight), np.ones(n_samples)
+    elif target == "survival":
+        targets, strata = read_survival(y, n_samples, reader, hint)
+        labels, weight = targets, read_sample_weight(sample_weight, np.asarray(targets))
+        score_weight = weight
+        require_events(targets, weight)
+        if strata is not None:
+            attributes["strata_"] = strata
     else:
         labels = read_target(y, n_samples, reader, hint)
         weight = score_weight = read_sample_weight(sample_weight, labels)
@@ -331,7 +352,7 @@ def _checked(
     values = None
     if covariates is not None:
         values, names = as_covariates(covariates, n_samples)
-        if explains_target(values, targets):
+        if _covariates_explain(values, targets, target):
             raise ValueError(
                 f"The covariates ({', '.join(names)}) explain y completely. Is y one of them, or are there as many covariates "
                 "as samples?"
@@ -340,7 +361,7 @@ def _checked(
     added = None if offset is None else read_offset(offset, n_samples)
     if added is not None:
         attributes["offset_coef_"] = np.ones(1)
-        if explains_target(added[:, None], targets) if target == "classes" else explains_numbers(added, targets):
+        if _offset_explains(added, targets, target):
             raise ValueError(
                 "The offset explains y completely. Is y part of it? Use predictions made without each sample's own y."
             )
@@ -350,6 +371,18 @@ def _checked(
     if codes is not None:
         attributes["n_sample_groups_"] = int(codes.max(initial=-1)) + 1
     return Input(reading.source, X, labels, targets, classes, weight, score_weight, values, added, codes, attributes)
+
+
+def _covariates_explain(covariates: np.ndarray, targets: np.ndarray, target: TargetKind) -> bool:
+    """Return True if the target (for survival, the time) is a linear function of the covariates."""
+    return explains_target(covariates, targets["time"] if target == "survival" else targets)
+
+
+def _offset_explains(offset: np.ndarray, targets: np.ndarray, target: TargetKind) -> bool:
+    """Return True if an offset leaves nothing to explain."""
+    if target == "survival":
+        return False  # The order of the events has no scale.
+    return explains_target(offset[:, None], targets) if target == "classes" else explains_numbers(offset, targets)
 
 
 def _normal_weight(normal: np.ndarray, given: np.ndarray | None) -> np.ndarray | None:

@@ -206,10 +206,12 @@ def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:
 def task_of(y: np.ndarray) -> str:
     """Return ``"regression"`` for non-integers and for integers that rarely repeat, else ``"classification"``.
 
-    Text and booleans are classes. Integers rarely repeat if they have more than 20 distinct values, which are more than a
-    fifth of the number of samples.
+    Structured arrays contain survival times (``"survival"``). Text and booleans are classes. Integers rarely repeat if they
+    have more than 20 distinct values, which are more than a fifth of the number of samples.
     """
     y = np.asarray(y)
+    if y.dtype.names is not None:
+        return "survival"
     if y.dtype.kind not in "iuf":
         return "classification"
     if y.dtype.kind == "f" and not np.equal(np.mod(y, 1), 0).all():

@@ -1,4 +1,4 @@
-"""Measures of a selection other than accuracy: recovery, redundancy, stability, class statistics."""
+"""Measures of a selection other than accuracy: recovery, redundancy, stability, class statistics; concordance of risks."""
 
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
 from coterie.metrics.recovery import (
@@ -18,11 +18,13 @@ from coterie.metrics.stability import (
     tanimoto_stability,
     weighted_consistency,
 )
+from coterie.metrics.survival import concordance_index
 
 __all__ = [
     "ClassStatistics",
     "SuccessHits",
     "class_statistics",
+    "concordance_index",
     "correct_move_rate",
     "group_hamming_stability",
     "group_recovery",

@@ -18,6 +18,8 @@ _HOMES: dict[str, str] = {
     "GroupDiscoveryOneClassCV": "coterie.estimators.one_class_cv",
     "GroupDiscoveryRegressor": "coterie.estimators.regressor",
     "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
+    "GroupDiscoverySurvival": "coterie.estimators.survival",
+    "GroupDiscoverySurvivalCV": "coterie.estimators.survival",
     "CorrelationGroups": "coterie.correlation.groups",
     "GlobalRedundancySelector": "coterie.redundancy.estimator",
     "DependencyAwareSelector": "coterie.probing.estimator",

@@ -9,6 +9,7 @@ from coterie.plots.comparison import comparison_curves
 from coterie.plots.groups import affiliated_counts, group_graph
 from coterie.plots.models import class_effects, effect_confidence, feature_scatter, member_correlations, score_curve
 from coterie.plots.places import manhattan, pixel_map
+from coterie.plots.survival import survival_curves
 
 __all__ = [
     "affiliated_counts",
@@ -21,4 +22,5 @@ __all__ = [
     "member_correlations",
     "pixel_map",
     "score_curve",
+    "survival_curves",
 ]

@@ -13,11 +13,10 @@ from scipy.stats import false_discovery_control
 from coterie._parameters import OneOf, check
 from coterie._warnings import ignored
 from coterie.data.opening import open_features
-from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.base import GroupDiscovery, task_of
 from coterie.groups import FeatureGroups
 from coterie.groups.columns import Record
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
-from coterie.report.held_out import task_of
 from coterie.report.result import Discovery
 
 if TYPE_CHECKING:

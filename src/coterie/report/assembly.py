@@ -6,7 +6,7 @@ import copy
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,11 +16,12 @@ from coterie.data.dataset import Dataset
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store
 from coterie.effects import group_effects
-from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.base import GroupDiscovery, task_of
 from coterie.estimators.documentation import documented
 from coterie.groups.columns import Content, Record
 from coterie.inputs.naming import named
 from coterie.inputs.opening import source_of, unwrap
+from coterie.inputs.survival import survival_records
 from coterie.inputs.types import (
     ClientLike,
     CovariatesLike,
@@ -31,7 +32,7 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.report.details import describe
-from coterie.report.held_out import held_out_of, task_of
+from coterie.report.held_out import held_out_of
 from coterie.report.result import Discovery, Report
 from coterie.report.side_pages import comparison_page, profile_page
 
@@ -105,6 +106,8 @@ def assemble(
     model: GroupDiscovery, data: OpenedData, image_shape: tuple[int, int] | None = None, image_order: str = "C", **known: Any
 ) -> Discovery:
     """Return the discovery of a model fitted on ``data``; ``known`` are further fields of :class:`Discovery`."""
+    if task_of(model) == "survival":
+        data = replace(data, y=survival_records(data.y))
     details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
     task, score = task_of(model), _training_score(model, data)
     if task != "one-class":
@@ -141,7 +144,7 @@ def baseline_of(model: GroupDiscovery) -> str:
 
 
 def _training_score(model: GroupDiscovery, data: OpenedData) -> float | None:
-    """Return accuracy or R² on the training data, or None for a one-class model."""
+    """Return accuracy, R² or concordance index on the training data, or None for a one-class model."""
     if task_of(model) == "one-class":
         return None
     more: dict[str, Any] = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
@@ -229,11 +232,13 @@ def _name_of(y: TargetsLike) -> str | None:
 
 
 def target_of(y: TargetsLike, task: str, label: str | None) -> Record:
-    """Return the name of the target and the number of samples per class."""
+    """Return the name of the target and the number of samples per class, or of events."""
     if task == "one-class" or y is None:
         return {}
     if task == "regression":
         return {"label": label, "classes": None}
+    if task == "survival":
+        return {"label": label, "classes": None, "events": int(np.asarray(y)["event"].sum())}
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     found = zip(labels.tolist(), counts.tolist(), strict=True)
     return {"label": label, "classes": {str(name): count for name, count in found}}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 
-from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.base import GroupDiscovery, task_of
 from coterie.estimators.validated import ValidatedDiscovery
 from coterie.groups.columns import Content, Record
+from coterie.report.survival import risk_curves
 from coterie.validation.held_out import default_scoring
 from coterie.validation.intervals import LEVEL, fold_interval
 from coterie.validation.metrics import balanced_accuracy, roc_auc
@@ -27,6 +27,8 @@ SCORE_NAMES = {
     "roc_auc": "ROC AUC",
     "brier_score": "Brier score",
     "r2": "R²",
+    "concordance_index": "concordance index",
+    "concordance_index_ipcw": "concordance index (Uno)",
     "mean_absolute_error": "mean absolute error",
 }
 # Settings of a validated estimator that are held fixed in its score curve.
@@ -61,6 +63,8 @@ class HeldOut:
         Number of held-out samples by class (rows) and predicted class: ``classes`` and ``counts``.
     reason : str
         Why this score is quoted, if it is not the accuracy or R².
+    curves : mapping or None
+        Survival of samples of low, medium and high held-out risk; see :func:`coterie.report.survival.risk_curves`.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class HeldOut:
     figures: Mapping[str, Content] = field(default_factory=dict)
     confusion: Content | None = None
     reason: str = ""
+    curves: Content | None = None
 
     def __post_init__(self) -> None:
         if np.isnan(self.value):
@@ -117,6 +122,7 @@ class HeldOut:
             "reason": self.reason,
             "figures": {name: dict(figure) for name, figure in self.figures.items()},
             "confusion": None if self.confusion is None else dict(self.confusion),
+            "curves": None if self.curves is None else dict(self.curves),
             "mean": self.mean,
             "error": self.error,
             "folds": [float(value) for value in self.folds],
@@ -142,16 +148,12 @@ class HeldOut:
             content.get("figures", {}),
             content.get("confusion"),
             content.get("reason", ""),
+            content.get("curves"),
         )
 
 
 def _known(value: float | None, missing: float) -> float:
     return missing if value is None else value
-
-
-def task_of(model: GroupDiscovery) -> str:
-    """Return the task of a fitted model."""
-    return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
 
 
 def held_out_of(
@@ -166,7 +168,7 @@ def held_out_of(
     data : OpenedData
         Its training data.
     training : float or None
-        Accuracy or R² on these data.
+        Accuracy, R² or concordance index on these data.
     baseline : str
         Name of the prediction that scores are compared with.
     """
@@ -196,6 +198,7 @@ def held_out_of(
         },
         confusion=_confusion(model),
         reason=_reason(model, data, name),
+        curves=risk_curves(model, data),
     )
 
 
@@ -232,13 +235,13 @@ def _reason(model: GroupDiscovery, data: OpenedData, name: str) -> str:
 def _training_score(model: GroupDiscovery, data: OpenedData, name: str, known: float | None) -> float | None:
     """Return the quoted score on the training data; None if it is unknown."""
     task = task_of(model)
-    if name == ("r2" if task == "regression" else "accuracy"):
+    if name == {"regression": "r2", "survival": "concordance_index"}.get(task, "accuracy"):
         return known
     weight = None if data.sample_weight is None else np.asarray(data.sample_weight, dtype=np.float64)
     options = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
-    if name == "balanced_accuracy" and task != "regression":
+    if name == "balanced_accuracy" and task in ("classification", "one-class"):
         return balanced_accuracy(np.asarray(data.y), model.predict(data.X, **options), weight)
-    if name == "roc_auc" and task != "regression":
+    if name == "roc_auc" and task in ("classification", "one-class"):
         positive = np.asarray(data.y) == (1 if task == "one-class" else model.classes_[1])
         return roc_auc(positive, model.decision_function(data.X, **options), weight)
     return None
@@ -254,7 +257,8 @@ def score_name(model: GroupDiscovery) -> str:
     scoring = getattr(model, "scoring_", None) or getattr(model, "scoring", None)
     if scoring is not None:
         return SCORE_NAMES.get(scoring, scoring) if isinstance(scoring, str) else str(scoring)
-    return {"regression": "R²", "one-class": "balanced accuracy"}.get(task_of(model), "accuracy")
+    usual = {"regression": "R²", "survival": "concordance index", "one-class": "balanced accuracy"}
+    return usual.get(task_of(model), "accuracy")
 
 
 def score_curve(model: GroupDiscovery) -> Record | None:

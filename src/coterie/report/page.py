@@ -19,9 +19,12 @@ from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
 from coterie.report.judgement import Verdict, interval_text, judge
 from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
+from coterie.report.survival import curves_markup
 
 _SHOWN_CLASSES = 8
 _SHOWN_LETTERS = 60
+# Names of targets without a name.
+_UNNAMED = {"classification": "the label", "survival": "the time"}
 # Largest number of classes whose table of confusions is shown.
 _CONFUSED_CLASSES = 20
 # Number of groups and of members per group in the plain table.
@@ -62,7 +65,8 @@ def title(content: Content) -> str:
     label = (content.get("target") or {}).get("label")
     if content["task"] == "one-class":
         return f"What is typical of {shortened(file_name(_path(content)), _SHOWN_LETTERS)}"
-    what = shortened(label, _SHOWN_LETTERS) if label else "the label" if content["task"] == "classification" else "the target"
+    unnamed = _UNNAMED.get(content["task"], "the target")
+    what = shortened(label, _SHOWN_LETTERS) if label else unnamed
     return f"What predicts {what} in {shortened(file_name(_path(content)), _SHOWN_LETTERS)}"
 
 
@@ -104,7 +108,7 @@ def _prediction(content: Content) -> Markup:
     if content["task"] == "one-class":
         start = join(["Typical samples are distinguished from others by ", source])
     else:
-        fallback = "The class" if content["task"] == "classification" else "The target"
+        fallback = {"classification": "The class", "survival": "The time"}.get(content["task"], "The target")
         name = tag("strong", tag("bdi", shortened(target.get("label") or fallback, _SHOWN_LETTERS)))
         start = join([name, _counts(target, content), " is predicted from ", source])
     if score is None:
@@ -136,6 +140,8 @@ def _counts(target: Content, content: Content) -> Markup:
         more = [f"{len(classes) - len(shown)} more classes"] if len(classes) > len(shown) else []
         parts = [join([tag("bdi", shortened(name, 40)), f" {number(count)}"]) for name, count in shown]
         return join([" (", join([*parts, *more], ", "), ")"])
+    if target.get("events") is not None:
+        return text(f" ({number(target['events'])} events)")
     trait = (content.get("pictures") or {}).get("trait")
     if trait:
         return text(f" (mean {_score(trait['mean'])}, standard deviation {_score(trait['sd'])})")
@@ -312,7 +318,7 @@ def _folded(content: Content) -> list[Markup]:
 
 
 def _held_out(held_out: Content) -> Markup:
-    """Return the figures of the held-out predictions, and the table of confusions of classes."""
+    """Return the figures of the held-out predictions, the table of confusions of classes, and the survival by risk."""
     figures = held_out.get("figures") or {held_out["score"]: held_out}
     level = held_out.get("level")
     rows = []
@@ -325,7 +331,7 @@ def _held_out(held_out: Content) -> Markup:
     table = tag(
         "table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows), class_="facts-table"
     )
-    return join([table, _confusion(held_out.get("confusion"))])
+    return join([table, _confusion(held_out.get("confusion")), curves_markup(held_out.get("curves"))])
 
 
 def _confusion(confusion: Content | None) -> Markup:

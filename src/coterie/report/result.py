@@ -140,7 +140,7 @@ class Discovery:
     data : mapping
         Description of the data: path, format, numbers of samples and features, digest (``fingerprint``), notes.
     task : str
-        ``"classification"``, ``"regression"`` or ``"one-class"``.
+        ``"classification"``, ``"regression"``, ``"survival"`` or ``"one-class"``.
     seconds : float
         Time of the fit and the confidences.
     training_score : float or None
@@ -539,7 +539,8 @@ def _held_out_facts(held_out: HeldOut) -> Record:
 
 def _training_words(task: str) -> str:
     """Return the name of the training score in the summary."""
-    return "R² on the training data" if task == "regression" else "accuracy on the training data"
+    name = {"regression": "R²", "survival": "concordance index"}.get(task, "accuracy")
+    return f"{name} on the training data"
 
 
 def _pictures(details: GroupDetails) -> Record:

@@ -107,12 +107,11 @@ class SearchSettings:
         return measure_of("pearson" if self.correlation is None else self.correlation, view, self.n_bins)
 
     def loss_of(self, data: Input) -> Loss:
-        """Return the loss of the samples of ``data``, with its offset subtracted and its covariates eliminated."""
+        """Return the loss of the samples of ``data``, with its offset and its covariates eliminated."""
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
         n_classes = 0 if data.classes is None else len(data.classes)
         used = weight if data.classes is None else class_weights(self.class_weight, data.classes, data.targets, weight)
-        targets = data.targets if data.offset is None else data.targets - data.offset
-        loss = self.loss.of(Targets(targets, n_classes), used, self.C, self.fit_intercept)
+        loss = self.loss.of(Targets(data.targets, n_classes, data.offset), used, self.C, self.fit_intercept)
         return loss if data.covariates is None else AdjustedLoss(loss, data.covariates, weight)
 
 
@@ -206,10 +205,10 @@ class Search:
             return Oracle(measure, **options)
         parts = fold_parts(
             view,
-            data.labels,
+            data.labels if data.balanced is None else data.balanced,
             settings.cv,
             settings.cv_part,
-            classifier=data.classes is not None,
+            classifier=data.balanced is not None,
             random_state=settings.random_state,
             groups=data.groups,
         )

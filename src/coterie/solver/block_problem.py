@@ -86,6 +86,9 @@ def constraint(scores: np.ndarray, blocks: np.ndarray) -> float:
 def loss_hessian(loss: Loss, design: AnyDesign, state: LossState) -> np.ndarray:
     """Return the Hessian of the loss in the weights, of shape (n_outputs, p, p), with offsets projected out."""
     hessian = design.hessians(state.curvature, loss.strata, loss.signs, loss.n_strata)
+    if state.coupling is not None:
+        coupled = design.coupled(state.coupling)
+        hessian -= coupled.T @ coupled
     if loss.covariates is not None:
         for c in range(loss.n_outputs):
             cross = design.scores(curvature_product(loss, state, c, loss.covariates))
@@ -96,6 +99,8 @@ def loss_hessian(loss: Loss, design: AnyDesign, state: LossState) -> np.ndarray:
 def curvature_product(loss: Loss, state: LossState, c: int, columns: np.ndarray) -> np.ndarray:
     """Return the second derivative of an output's loss times some columns. Offsets are eliminated, covariates are not."""
     result = state.curvature[:, [c]] * columns
+    if state.coupling is not None:
+        result -= state.coupling.adjoint(state.coupling.apply(columns))
     if not loss.n_strata:
         return result
     strata, curvature, signs = loss.strata[:, c], state.curvature[:, c], loss.signs[:, c]

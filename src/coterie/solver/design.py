@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +25,20 @@ from coterie.kernels.blocks import number_by_first, shares_by_label, sums_by_lab
 _MAX_MERGED_SHARE = 0.75
 # Number of samples from which row numbers need 64 bits. There are temporarily up to twice as many numbers as samples.
 _MAX_INT32_SAMPLES = 2**30
+# Number of values of sparse columns that are dense at a time.
+_MAX_DENSE = 1 << 24
+
+
+class Coupling(Protocol):
+    r"""A matrix K, for a loss whose second derivative in the outputs is :math:`\mathrm{diag}(h) - K'K`."""
+
+    def apply(self, columns: np.ndarray) -> np.ndarray:
+        """Return the product of K with columns of shape (n_samples, p)."""
+        ...
+
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        """Return the product of the transpose of K with values of shape (n_rows, p)."""
+        ...
 
 
 class Rows:
@@ -314,6 +328,10 @@ class DenseDesign:
         hessians -= np.matmul(mixed.transpose(0, 2, 1), mixed)
         return hessians
 
+    def coupled(self, coupling: Coupling) -> np.ndarray:
+        """Return the product ``K X`` with the matrix of a loss; see :class:`coterie.solver.loss.Coupling`."""
+        return coupling.apply(self._array)
+
     @property
     def array(self) -> np.ndarray:
         """The columns, of shape (n_rows, n_features)."""
@@ -384,6 +402,12 @@ class SparseDesign:
             self._cached = self._zero_products(curvature)
         return self._updated(self._cached, curvature, strata, signs, n_strata)
 
+    def coupled(self, coupling: Coupling) -> np.ndarray:
+        """Return the product ``K X`` with the matrix of a loss, from a few dense columns at a time."""
+        step = max(1, _MAX_DENSE // max(1, self._rows.shape[0]))
+        parts = [self._rows[:, first : first + step].toarray() for first in range(0, self.n_features, step)]
+        return np.hstack([coupling.apply(part) for part in parts])
+
     def _zero_products(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weights of zero and the corresponding products."""
         return np.zeros(weights.shape[::-1]), np.zeros((weights.shape[1], self.n_features, self.n_features))
@@ -432,6 +456,10 @@ class ScaledDesign:
     def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
         """Return the Hessians of a loss in the weights."""
         return self._factor * self._design.hessians(curvature, strata, signs, n_strata) * self._factor.T
+
+    def coupled(self, coupling: Coupling) -> np.ndarray:
+        """Return the product ``K X`` with the matrix of a loss."""
+        return self._design.coupled(coupling) * self._factor.T
 
     def sample_products(self) -> np.ndarray:
         """Return ``X X'``."""

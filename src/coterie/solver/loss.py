@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from coterie.kernels.losses import Evaluation, LossArrays
-from coterie.solver.design import Rows
+from coterie.solver.design import Coupling, Rows
 
 # Optional parts of a loss; see Loss.
 MERGING = ("kinds", "merged", "spread")
@@ -36,11 +36,14 @@ class Targets(NamedTuple):
     values : ndarray of shape (n_samples,)
         Class codes from 0, or numbers to predict.
     n_classes : int
-        Number of classes. 0 if the targets are numbers.
+        Number of classes. 0 if the targets are not classes.
+    offset : ndarray of shape (n_samples,) or None
+        Numbers added to the outputs; None for classes.
     """
 
     values: np.ndarray
     n_classes: int
+    offset: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,9 @@ class LossState:
         Weights of eliminated covariates, for the whitened columns that the loss uses.
     covariate_coef : ndarray of shape (n_covariates, n_outputs), optional
         Weights of eliminated covariates, for the original columns.
+    coupling : Coupling, optional
+        What the second derivative subtracts from the diagonal of curvatures, for a loss of one output that is not a sum over
+        samples.
     """
 
     value: float
@@ -78,6 +84,7 @@ class LossState:
     margin: np.ndarray
     eliminated: np.ndarray | None = None
     covariate_coef: np.ndarray | None = None
+    coupling: Coupling | None = None
 
 
 class LossLike(Protocol):

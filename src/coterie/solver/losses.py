@@ -64,7 +64,7 @@ class SquaredHinge(Loss):
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
         """Return the loss of two classes, or of several classes, each against the rest."""
-        codes, n_classes = targets
+        codes, n_classes, _ = targets
         if n_classes == 2:
             return SquaredHinge(np.where(codes == 1, 1.0, -1.0), weight, C, fit_intercept)
         return OneVsRestHinge(codes, n_classes, weight, C, fit_intercept)
@@ -77,7 +77,7 @@ class SquaredHinge(Loss):
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
         """Return outputs that predict the largest class: the shares of the classes, or the difference of two shares."""
-        codes, n_classes = targets
+        codes, n_classes, _ = targets
         shares = np.bincount(codes, weight, minlength=n_classes) / weight.sum()
         return shares if n_classes > 2 else shares[1:] - shares[:1]
 
@@ -354,8 +354,8 @@ class SquaredLoss(Loss):
 
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """Return the loss of numeric targets."""
-        return SquaredLoss(targets.values, weight, C, fit_intercept)
+        """Return the loss of numeric targets, from which the offset is subtracted."""
+        return SquaredLoss(_without_offset(targets), weight, C, fit_intercept)
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
@@ -365,7 +365,7 @@ class SquaredLoss(Loss):
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
         """Return the mean of the targets."""
-        return np.array([np.average(targets.values, weights=weight)])
+        return np.array([np.average(_without_offset(targets), weights=weight)])
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs, with b eliminated."""
@@ -451,6 +451,11 @@ class LossRule(Rule):
 def loss_of(loss: str | LossLike, kind: str) -> LossLike:
     """Return the loss for the value of an estimator's parameter."""
     return LOSSES[kind][loss] if isinstance(loss, str) else loss
+
+
+def _without_offset(targets: Targets) -> np.ndarray:
+    """Return numbers less their offset."""
+    return targets.values if targets.offset is None else targets.values - targets.offset
 
 
 def _shares(weight: np.ndarray, rows: Rows) -> np.ndarray:

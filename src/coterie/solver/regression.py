@@ -99,7 +99,7 @@ def logistic_effects(
     if clusters is None:
         return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
     scores = design * (weight * (labels - probability))[:, None]
-    return _clustered(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
+    return with_clusters(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
 
 
 def linear_effects(
@@ -135,10 +135,10 @@ def linear_effects(
         return found
     full = np.zeros((design.shape[1], design.shape[1]))
     full[np.ix_(varying, varying)] = covariance
-    return _clustered(found, design * (weight * residual)[:, None], full, clusters)
+    return with_clusters(found, design * (weight * residual)[:, None], full, clusters)
 
 
-def _clustered(found: Estimate, scores: np.ndarray, bread: np.ndarray, clusters: np.ndarray) -> Estimate:
+def with_clusters(found: Estimate, scores: np.ndarray, bread: np.ndarray, clusters: np.ndarray) -> Estimate:
     """Return the estimate with cluster-robust standard errors, which are at least those of independent samples.
 
     The sandwich vanishes if the classes are separated, and it is singular if there are few clusters.

@@ -19,6 +19,7 @@ from coterie.validation import metrics
 from coterie.validation.calibration import calibrate, scale_of
 from coterie.validation.intervals import fold_interval, r_squared_interval, share_interval
 from coterie.validation.path_search import Fold, SizedOutputs
+from coterie.validation.survival import linearised_concordance, risk_tertiles
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,11 @@ class Figures:
     held_out : HeldOutOutputs
         Entries of positive weight.
     codes : ndarray of shape (n_entries,)
-        Targets of the entries: class codes, numbers, or 1 for normal samples and 0 for outliers.
+        Targets of the entries: class codes, numbers, records of survival times, or 1 for normal samples and 0 for outliers.
     predicted : ndarray of shape (n_entries,)
         Predictions in the same format.
     n_classes : int
-        Number of classes; 0 for numbers.
+        Number of classes; 0 for numbers and survival times.
     """
 
     held_out: HeldOutOutputs
@@ -102,6 +103,9 @@ class Figures:
     def scores(self) -> dict[str, metrics.Linearised]:
         """Scores that have an interval, by their names in scikit-learn."""
         own, weight = self.held_out, self.held_out.weight
+        if self.codes.dtype.names is not None:
+            risk = own.values[:, 0]
+            return {"concordance_index": linearised_concordance(self.codes, risk, weight, own.fold)}
         if not self.n_classes:
             return {"r2": metrics.linearised_r_squared(self.codes, self.predicted, weight)}
         right = (self.codes == self.predicted).astype(np.float64)
@@ -117,6 +121,9 @@ class Figures:
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Intervals of :attr:`scores`."""
         unit = self.held_out.unit
+        if self.codes.dtype.names is not None:
+            n_events = len(np.unique(unit[self.codes["event"]]))
+            return {name: share_interval(score, unit, n_events) for name, score in self.scores.items()}
         if not self.n_classes:
             return {"r2": r_squared_interval(self.scores["r2"], unit)}
         all_units = len(np.unique(unit))
@@ -178,8 +185,12 @@ def assess(
         intervals[name] = fold_interval(fold_scores) or (np.nan, np.nan)
     own = figures.held_out
     found: dict[str, Any] = {}
-    if not figures.n_classes:
+    if not figures.n_classes and data.balanced is None:
         scores["mean_absolute_error"] = metrics.mean_absolute_error(figures.codes, figures.predicted, own.weight)
+    if data.is_survival:
+        tertiles = np.full(data.n_samples, -1)
+        tertiles[entries.sample] = risk_tertiles(entries.values[:, 0], entries.fold)
+        found["held_out_tertiles_"] = tertiles
     elif data.classes is not None:
         found["held_out_confusion_"] = metrics.confusion_table(figures.codes, figures.predicted, figures.n_classes, own.weight)
     if calibration_weight is not None and figures.n_classes == 2:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +22,14 @@ _TOLERANCE = 1e-7
 _DECIMALS = 10
 # Numbers (models × samples × classes) that are processed at once.
 _MAX_VALUES = 1 << 21
+
+
+class Deviance(Protocol):
+    """Deviance of models on held-out samples."""
+
+    def __call__(self, outputs: Sequence[np.ndarray], held_out: np.ndarray) -> list[float]:
+        """Return the deviance of each model, given its outputs of shape (n_held_out, n_outputs)."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
 from coterie.search.membership import Membership, memberships
 from coterie.search.search import Search, SearchSettings
-from coterie.validation.deviance import HeldOutDeviance
+from coterie.validation.deviance import Deviance
 from coterie.validation.group_models import MemberProducts, group_outputs, sample_columns
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.score_table import Candidate, ScoredPath
@@ -121,7 +121,7 @@ class PathSearch:
         Kinds of models to score.
     score : HeldOutScores
         The score.
-    deviance : HeldOutDeviance or None
+    deviance : Deviance or None
         The deviance, if the choice uses it.
     n_threads : int
         Number of threads. The result does not depend on it.
@@ -139,7 +139,7 @@ class PathSearch:
     n_threads: int
     progress: Callable[[], RoundProgress]
     threshold: Threshold | None = None
-    deviance: HeldOutDeviance | None = None
+    deviance: Deviance | None = None
 
     def run(self, folds: Sequence[Fold], settings: Sequence[PathSettings]) -> SearchResult:
         """Search with all settings in all folds."""
@@ -212,7 +212,7 @@ def _places(fold: Fold) -> Iterator[tuple[slice, np.ndarray]]:
         first += len(held_out)
 
 
-def _deviances(deviance: HeldOutDeviance, fold: Fold, models: Sequence[SizedOutputs]) -> list[ScoredPath]:
+def _deviances(deviance: Deviance, fold: Fold, models: Sequence[SizedOutputs]) -> list[ScoredPath]:
     """Return the deviances of a path's models on each held-out part of a fold."""
     sizes = [model.size for model in models]
     return [

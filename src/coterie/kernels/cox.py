@@ -1,0 +1,155 @@
+r"""The partial likelihood of Cox's model: value, residuals and risk-set means in one pass over the samples each.
+
+Samples are sorted by stratum, then by time, with events before censored samples. The likelihood has terms k with weight
+:math:`m_k`, and the sum :math:`S_k` of :math:`\omega_j e^{z_j}` over the samples j from the position ``start[k]`` to the end
+of the stratum, less the share ``share[k]`` of the samples before the position ``stop[k]``. With Breslow's rule for ties, there
+is one term per event time and no share. With Efron's rule, there is one term per event, and the shares are 0, 1/d, …,
+(d - 1)/d.
+
+Sums over risk sets are cumulative sums from the end. They are kept relative to the largest output so far, so that no output
+overflows and none is lost.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie._numba import kernel
+
+
+class RiskSets(NamedTuple):
+    """Terms of a partial likelihood over sorted samples, as kernels use them. All arrays are read-only.
+
+    Attributes
+    ----------
+    order : ndarray of int of shape (n_used,)
+        Samples of positive weight in sorted order.
+    weight : ndarray of shape (n_used,)
+        Their weights.
+    event : ndarray of shape (n_used,)
+        1 for events, 0 for censored samples.
+    is_last : ndarray of bool of shape (n_used,)
+        Whether a sample is the last of its stratum.
+    start, stop : ndarray of int of shape (n_terms,)
+        Positions of the first sample of the risk set, and after the last sample of which a share is subtracted.
+    share : ndarray of shape (n_terms,)
+        The share.
+    mass : ndarray of shape (n_terms,)
+        Weight of each term.
+    """
+
+    order: np.ndarray
+    weight: np.ndarray
+    event: np.ndarray
+    is_last: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    share: np.ndarray
+    mass: np.ndarray
+
+
+@kernel()
+def log_risk_sums(sets, outputs, log_sums):
+    """Write the logarithms of the sums over the risk sets. Return the sums of the terms of the value and of the conjugate.
+
+    The first is the sum of ``mass * log_sum`` less that of ``weight * event * output``. The second is the sum of ``mass``
+    times the negative entropy of the distribution over the risk set.
+    """
+    value, entropy, k = 0.0, 0.0, len(sets.start) - 1
+    top, total, moment, tied, tied_moment = -np.inf, 0.0, 0.0, 0.0, 0.0
+    for i in range(len(sets.order) - 1, -1, -1):
+        z = outputs[sets.order[i]]
+        if sets.is_last[i]:
+            top, total, moment = z, 0.0, 0.0
+        if k >= 0 and i == sets.stop[k] - 1:
+            tied, tied_moment = 0.0, 0.0
+        if z > top:
+            factor = np.exp(top - z)
+            moment, tied_moment = factor * (moment + (top - z) * total), factor * (tied_moment + (top - z) * tied)
+            total, tied, top = factor * total, factor * tied, z
+        own = sets.weight[i] * np.exp(z - top)
+        total += own
+        moment += own * (z - top)
+        if k >= 0 and i < sets.stop[k]:
+            tied += own
+            tied_moment += own * (z - top)
+        value -= sets.weight[i] * sets.event[i] * z
+        while k >= 0 and sets.start[k] == i:
+            rest = total - sets.share[k] * tied
+            log_rest = np.log(rest)
+            log_sums[k] = top + log_rest
+            value += sets.mass[k] * log_sums[k]
+            entropy += sets.mass[k] * ((moment - sets.share[k] * tied_moment) / rest - log_rest)
+            k -= 1
+    return value, entropy
+
+
+@kernel()
+def spread_over_risk_sets(sets, outputs, log_sums, values, out):
+    """Add to each sample the sum of ``values[k]`` times its probability in the risk set of term k, over all terms.
+
+    ``values`` of shape (n_terms, n_columns) and ``out`` of shape (n_samples, n_columns), zero for samples that are not used.
+    """
+    n_columns = values.shape[1]
+    total, tied = np.zeros(n_columns), np.zeros(n_columns)
+    top, k, stop, fresh = -np.inf, 0, -1, True
+    for i in range(len(sets.order)):
+        if fresh:
+            total[:] = 0.0
+            top = -np.inf
+        if k < len(sets.start) and sets.start[k] == i:
+            tied[:] = 0.0
+            stop = sets.stop[k]
+            while k < len(sets.start) and sets.start[k] == i:
+                if -log_sums[k] > top:
+                    factor = np.exp(top + log_sums[k])
+                    for c in range(n_columns):
+                        total[c] *= factor
+                        tied[c] *= factor
+                    top = -log_sums[k]
+                factor = np.exp(-log_sums[k] - top)
+                for c in range(n_columns):
+                    total[c] += factor * values[k, c]
+                    tied[c] += factor * sets.share[k] * values[k, c]
+                k += 1
+        if top > -np.inf:
+            sample = sets.order[i]
+            factor = sets.weight[i] * np.exp(outputs[sample] + top)
+            for c in range(n_columns):
+                out[sample, c] = factor * (total[c] - (tied[c] if i < stop else 0.0))
+        fresh = sets.is_last[i]
+
+
+@kernel()
+def risk_set_means(sets, outputs, log_sums, columns, out):
+    """Write the mean of each column over each risk set, with the probabilities of its samples, to ``out`` (n_terms, p)."""
+    n_columns, k = columns.shape[1], len(sets.start) - 1
+    total, tied = np.zeros(n_columns), np.zeros(n_columns)
+    top = -np.inf
+    for i in range(len(sets.order) - 1, -1, -1):
+        sample = sets.order[i]
+        z = outputs[sample]
+        if sets.is_last[i]:
+            total[:] = 0.0
+            top = z
+        if k >= 0 and i == sets.stop[k] - 1:
+            tied[:] = 0.0
+        if z > top:
+            factor = np.exp(top - z)
+            for c in range(n_columns):
+                total[c] *= factor
+                tied[c] *= factor
+            top = z
+        own = sets.weight[i] * np.exp(z - top)
+        for c in range(n_columns):
+            total[c] += own * columns[sample, c]
+        if k >= 0 and i < sets.stop[k]:
+            for c in range(n_columns):
+                tied[c] += own * columns[sample, c]
+        while k >= 0 and sets.start[k] == i:
+            factor = np.exp(top - log_sums[k])
+            for c in range(n_columns):
+                out[k, c] = factor * (total[c] - sets.share[k] * tied[c])
+            k -= 1

@@ -1,0 +1,218 @@
+r"""The partial likelihood of Cox's model of proportional hazards, with its conjugate and its second derivative.
+
+.. math:: F(z) = C\Big(\sum_k m_k \log\frac{S_k(z)}{c_k} - \sum_i \omega_i \delta_i z_i\Big), \qquad
+          S_k(z) = \sum_j a_{kj} e^{z_j}
+
+:math:`\delta_i` is 1 for events, and :math:`a_{kj}` is the weight of sample j in the risk set k. **Breslow**: one term per
+event time, :math:`m_k` the weight of its events, :math:`a_{kj} = \omega_j` for the samples under observation. **Efron**: one
+term per event; for the l-th of d tied events, :math:`a_{kj}` is multiplied by :math:`1 - (l - 1)/d` for these events, and
+:math:`m_k` is their mean weight. The constants :math:`c_k` are the sums of :math:`a_{kj}` over the events of the time, so that
+F is C times half the deviance: 0 for a model that predicts the order of all events.
+
+**Certificate.** F is a sum of linear and log-sum-exp functions. With the distributions :math:`p_{kj} = a_{kj}e^{z_j}/S_k`, the
+residual :math:`\tilde\alpha_i = C(\omega_i\delta_i - \sum_k m_k p_{ki})` is minus the gradient. It lies in the domain of the
+conjugate at every z, because it is a sum of distributions over the risk sets, and Fenchel's equality gives
+
+.. math:: F^*(-\tilde\alpha) = C\sum_k m_k\Big(\sum_j p_{kj}\log\frac{p_{kj}}{a_{kj}} + \log c_k\Big),
+
+which is the conjugate of each term, a negative entropy, at its own distribution. The gap is therefore a certificate without
+further projections. Residuals sum to zero in each stratum, as with an intercept.
+
+**Second derivative.** It is :math:`\mathrm{diag}(h) - K'K` with :math:`h_j = C\sum_k m_k p_{kj}` and
+:math:`K_{kj} = \sqrt{C m_k}\,p_{kj}`. Products with K are cumulative sums (:mod:`coterie.kernels.cox`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie._numba import read_only
+from coterie.kernels.cox import RiskSets, log_risk_sums, risk_set_means, spread_over_risk_sets
+from coterie.solver.design import Rows
+from coterie.solver.loss import Loss, LossState, Targets
+
+TIES = ("breslow", "efron")
+
+
+class CoxLoss(Loss):
+    """Partial likelihood of Cox's model. See the module for the definition.
+
+    Parameters
+    ----------
+    targets : structured ndarray of shape (n_samples,)
+        Times, events and strata of the samples (:data:`coterie.inputs.survival.SURVIVAL`).
+    weight : ndarray of shape (n_samples,)
+        Non-negative weights. With Breslow's rule, a weight of 2 is equivalent to having the sample twice.
+    C : float
+        Weight of the loss.
+    ties : {"breslow", "efron"}
+        Rule for tied event times.
+    offset : ndarray of shape (n_samples,), optional
+        Numbers added to the outputs.
+    """
+
+    centred = True
+    n_strata = 0
+
+    def __init__(
+        self, targets: np.ndarray, weight: np.ndarray, C: float, ties: str = "breslow", offset: np.ndarray | None = None
+    ) -> None:
+        self.targets, self.weight, self.C, self.ties, self.offset = targets, np.asarray(weight, dtype=float), C, ties, offset
+        self.strata = np.zeros((len(self.weight), 1), dtype=np.int8)
+        self.signs = np.ones((len(self.weight), 1))
+        self._sets, self._keys, self._constant = risk_sets(targets, self.weight, ties)
+
+    def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
+        """Return the loss at these outputs."""
+        z = np.ascontiguousarray(outputs[:, 0] if self.offset is None else outputs[:, 0] + self.offset)
+        log_sums = np.empty(len(self._sets.start))
+        value, entropy = log_risk_sums(self._sets, read_only(z), log_sums)
+        curvature = np.zeros((len(z), 1))
+        masses = read_only(self.C * self._sets.mass[:, None])
+        spread_over_risk_sets(self._sets, read_only(z), read_only(log_sums), masses, curvature)
+        residual = -curvature
+        residual[self._sets.order, 0] += self.C * self._sets.weight * self._sets.event
+        shift = 0.0 if self.offset is None else float(residual[:, 0] @ self.offset)
+        return LossState(
+            value=self.C * (value - self._constant),
+            conjugate=self.C * (entropy + self._constant) + shift,
+            residual=residual,
+            curvature=curvature,
+            offsets=np.empty((1, 0)),
+            intercept=np.zeros(1),
+            margin=np.zeros(1),
+            coupling=RiskSetCoupling(self._sets, z, log_sums, np.sqrt(self.C * self._sets.mass)),
+        )
+
+    def baseline(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return stratum, time and increase of the cumulative baseline hazard of each term, given outputs (n_samples, 1)."""
+        z = np.ascontiguousarray(outputs[:, 0] if self.offset is None else outputs[:, 0] + self.offset)
+        log_sums = np.empty(len(self._sets.start))
+        log_risk_sums(self._sets, read_only(z), log_sums)
+        first = self.targets[self._sets.order[self._sets.start]]
+        return first["stratum"], first["time"], self._sets.mass * np.exp(-log_sums)
+
+    @property
+    def term_masses(self) -> np.ndarray:
+        """C times the weight of each term of the likelihood."""
+        return np.asarray(self.C * self._sets.mass)
+
+    def score_residuals(self, state: LossState, columns: np.ndarray) -> np.ndarray:
+        r"""Return the contribution of each sample to minus the gradient in the weights of columns, of shape (n_samples, p).
+
+        With C = 1 it is :math:`\omega_i\delta_i(x_i - \bar x_{k(i)}) - \sum_k m_k p_{ki}(x_i - \bar x_k)`. The contributions
+        of different samples are independent in large samples (Lin and Wei 1989), while the residuals are not.
+        """
+        assert state.coupling is not None
+        coupled = state.coupling.apply(columns)
+        result = state.residual * columns + state.coupling.adjoint(coupled)
+        sets = self._sets
+        opens, place = np.unique(sets.start, return_index=True)
+        if not len(opens):
+            return result
+        mass = self.C * sets.mass[:, None]
+        means = np.add.reduceat(np.sqrt(mass) * coupled, place, axis=0) / np.add.reduceat(mass, place, axis=0)
+        events = np.flatnonzero(sets.event)
+        own = means[np.searchsorted(opens, events, side="right") - 1]
+        result[sets.order[events]] -= self.C * sets.weight[events, None] * own
+        return result
+
+    def scaled(self, factor: float) -> CoxLoss:
+        """Return the same loss with C multiplied by ``factor``."""
+        return CoxLoss(self.targets, self.weight, factor * self.C, self.ties, self.offset)
+
+    def kinds(self) -> np.ndarray:
+        """Return merge keys: samples of the same risk sets may be merged if they are censored or have tied events.
+
+        Events tied by Efron's rule and samples with an offset have keys of their own. Samples censored before the first event
+        are in no risk set and are left out.
+        """
+        if self.offset is None:
+            return self._keys
+        return np.where(self._keys < 0, -1, np.arange(len(self._keys)))
+
+    def merged(self, rows: Rows) -> CoxLoss:
+        """Return the loss with one sample per row, whose weight is the sum of the merged weights."""
+        offset = None if self.offset is None else self.offset[rows.first]
+        return CoxLoss(self.targets[rows.first], rows.sums(self.weight), self.C, self.ties, offset)
+
+    def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
+        """Return the residual of all samples, in proportion to their weights."""
+        return rows.divide(residual, self.weight)
+
+
+class RiskSetCoupling:
+    r"""The matrix K of the second derivative :math:`\mathrm{diag}(h) - K'K`, with one row per term of the likelihood."""
+
+    def __init__(self, sets: RiskSets, outputs: np.ndarray, log_sums: np.ndarray, root: np.ndarray) -> None:
+        self._sets, self._root = sets, root
+        self._outputs, self._log_sums = read_only(outputs), read_only(log_sums)
+
+    def apply(self, columns: np.ndarray) -> np.ndarray:
+        """Return the product of K with columns of shape (n_samples, p)."""
+        out = np.empty((len(self._root), columns.shape[1]))
+        risk_set_means(self._sets, self._outputs, self._log_sums, read_only(np.ascontiguousarray(columns)), out)
+        return np.asarray(self._root[:, None] * out)
+
+    def adjoint(self, values: np.ndarray) -> np.ndarray:
+        """Return the product of the transpose of K with values of shape (n_terms, p)."""
+        out = np.zeros((len(self._outputs), values.shape[1]))
+        scaled = read_only(np.ascontiguousarray(self._root[:, None] * values))
+        spread_over_risk_sets(self._sets, self._outputs, self._log_sums, scaled, out)
+        return out
+
+
+@dataclass(frozen=True)
+class PartialLikelihood:
+    """Cox's partial likelihood as the ``loss`` of an estimator.
+
+    Attributes
+    ----------
+    ties : {"breslow", "efron"}
+        Rule for tied event times.
+    """
+
+    ties: str = "breslow"
+
+    def of(self, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
+        """Return the loss of some samples. There is no intercept, because it has no effect on the likelihood."""
+        return CoxLoss(targets.values, weight, C, self.ties, targets.offset)
+
+    def predict(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the outputs, which are log hazards relative to a baseline."""
+        return outputs[:, 0]
+
+    def constant_outputs(self, targets: Targets, weight: np.ndarray) -> np.ndarray:
+        """Return zero: all constants are equivalent."""
+        return np.zeros(1)
+
+
+def risk_sets(targets: np.ndarray, weight: np.ndarray, ties: str) -> tuple[RiskSets, np.ndarray, float]:
+    r"""Return the terms of the partial likelihood, the merge key of each sample, and :math:`\sum_k m_k\log c_k`.
+
+    For the keys see :meth:`CoxLoss.kinds`.
+    """
+    used = np.flatnonzero(weight > 0.0)
+    used = used[np.lexsort((~targets["event"][used], targets["time"][used], targets["stratum"][used]))]
+    time, event, stratum, own = (*(targets[name][used] for name in ("time", "event", "stratum")), weight[used])
+    n = len(used)
+    begins = np.append(True, stratum[1:] != stratum[:-1])[:n]  # the first sample of each stratum
+    opens = event & (begins | np.append(True, time[1:] != time[:-1])[:n])  # the first event of each event time
+    start, latest = np.flatnonzero(opens), np.cumsum(opens) - 1
+    total = np.bincount(latest[event], own[event], minlength=len(start))
+    # The latest event time of a sample may be that of an earlier stratum.
+    earlier = (latest + 1 - opens)[begins][np.cumsum(begins) - 1]
+    key = np.where(latest >= earlier, 2 * latest + event, -1)
+    stop, share, mass = start, np.zeros(len(start)), total
+    if ties == "efron":
+        key = np.where(event, 2 * len(start) + np.arange(n), key)
+        size = np.bincount(latest[event], minlength=len(start))
+        start, stop, total, mass = (np.repeat(part, size) for part in (start, start + size, total, total / size))
+        share = (np.arange(len(start)) - np.repeat(np.cumsum(size) - size, size)) / np.repeat(size, size)
+    keys = np.full(len(weight), -1)
+    keys[used] = key
+    ends = np.append(begins[1:], True)[:n]
+    sets = RiskSets(*map(read_only, (used, own, event.astype(np.float64), ends, start, stop, share, mass)))
+    return sets, keys, float(mass @ np.log(total * (1.0 - share)))
