@@ -29,7 +29,7 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.loss import LossLike
+from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule
 from coterie.validation.calibration import Calibration, calibrate, scale_of
 from coterie.validation.deviance import HeldOutDeviance
@@ -40,10 +40,12 @@ def _has_probabilities(model: Any) -> bool:
     """Return True if a model is calibrated on held-out samples, or will be in its fit; otherwise raise an error."""
     if "calibration_slope_" in vars(model) or (model._calibrates and "classes_" not in vars(model)):
         return True
+    if trait(model._loss, "probabilities") is not None:
+        return True
     name = type(model).__name__
     raise AttributeError(
         f"This {name} has no predict_proba because it was fitted without held-out samples for calibration. Use "
-        "GroupDiscoveryClassifierCV or sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+        "loss='logistic', GroupDiscoveryClassifierCV or sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
     )
 
 
@@ -225,9 +227,12 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
-        """Return the probability of each class; only for models calibrated on held-out samples.
+        """Return the probability of each class; only for ``loss="logistic"`` and models calibrated on held-out samples.
 
-        :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling. The slope and the offsets that turn
+        The logistic loss of :class:`GroupDiscoveryClassifier` has probabilities of its own, without calibration. The penalty
+        shrinks them towards the shares of the classes. Those of several classes against the rest are divided by their sum.
+
+        :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling, for any loss. The slope and the offsets that turn
         them into logits are fitted to the held-out samples of the folds, whose decision values come from the model fitted
         without them. The mean probability of a class is therefore close to its share of the samples. :meth:`predict` uses
         the decision values. Near the boundary between classes, where the offsets would make another class more probable
@@ -247,6 +252,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             Probabilities in the order of ``classes_``.
         """
         outputs = self._outputs(X, covariates, offset)
+        if "calibration_slope_" not in vars(self):
+            return np.asarray(trait(self._loss, "probabilities")(outputs))
         # Files of earlier versions have no offset of the calibration.
         shift = vars(self).get("calibration_offset_", np.zeros(outputs.shape[1]))
         return Calibration(self.calibration_slope_, shift).probabilities(outputs, self._loss.predict(outputs))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import Tags
 
 from coterie._parameters import PENALTY, Boolean, OneOf, Rule
 from coterie.estimators.base import GroupDiscovery
@@ -25,8 +26,10 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.loss import LossLike
+from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule
+from coterie.solver.smooth_losses import PoissonLoss
+from coterie.validation.metrics import explained
 
 
 @documented
@@ -134,6 +137,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> None:
         self._store(locals())
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson" or self.loss is PoissonLoss
+        return tags
+
     def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in attributes.items() if name != "margin_"}  # defined for classifiers only
         return {**kept, "intercept_": float(attributes["intercept_"][0])}
@@ -163,6 +171,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> float:
         """Return R², the share of the variance of the target that is predicted.
 
+        It is the share of the Poisson deviance for ``loss="poisson"``, and that of the absolute error for ``loss="huber"``.
+
         Parameters
         ----------
         X : as for :meth:`fit`
@@ -177,7 +187,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         score : float
         """
         predicted, target = self._prediction_and_target(X, y, covariates, offset)
-        return float(r2_score(target, predicted, sample_weight=sample_weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        name = trait(self._loss, "default_score")
+        if name == "r2":
+            return float(r2_score(target, predicted, sample_weight=sample_weight))
+        return explained(name, np.asarray(target, dtype=np.float64), predicted, weight)
 
     @property
     def coef_(self) -> np.ndarray:

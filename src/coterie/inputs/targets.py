@@ -183,6 +183,34 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     return targets
 
 
+class CountWarning(UserWarning):
+    """Warning about counts that are not whole."""
+
+
+def check_counts(targets: np.ndarray, weight: np.ndarray | None) -> None:
+    """Raise a ``ValueError`` for numbers that cannot be counts. ``weight`` is None if all are one.
+
+    Counts that are not whole raise a warning unless there are weights: rates with their exposures as weights are equivalent
+    to counts with an offset.
+    """
+    negative = np.flatnonzero(targets < 0)
+    if len(negative):
+        raise ValueError(
+            f"Counts must be at least 0, but y is {targets[negative[0]]:g} in sample {negative[0]} ({len(negative)} negative "
+            "value(s)). Correct y, or use loss='squared' (task='regression')."
+        )
+    if not (targets if weight is None else targets[weight > 0]).any():
+        raise ValueError("All counts of positive weight are 0, so there is nothing to predict. Check y.")
+    broken = np.flatnonzero(np.mod(targets, 1.0) != 0.0)
+    if weight is None and len(broken):
+        warnings.warn(
+            f"{len(broken)} value(s) of y are not whole numbers, the first is {targets[broken[0]]:g} in sample {broken[0]}. "
+            "Pass counts, with the logarithm of their exposure as offset, or rates with their exposure as sample_weight.",
+            CountWarning,
+            stacklevel=2,
+        )
+
+
 def _first_non_number(values: np.ndarray) -> str:
     """Describe the first value that is not a number, with its sample."""
     for sample, value in enumerate(values.tolist()):

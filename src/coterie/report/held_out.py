@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.base import GroupDiscovery, settings_of
 from coterie.estimators.validated import ValidatedDiscovery
 from coterie.groups.columns import Content, Record
+from coterie.solver.loss import trait
 from coterie.validation.held_out import default_scoring
 from coterie.validation.intervals import LEVEL, fold_interval
 from coterie.validation.metrics import balanced_accuracy, roc_auc
@@ -27,6 +28,8 @@ SCORE_NAMES = {
     "roc_auc": "ROC AUC",
     "brier_score": "Brier score",
     "r2": "R²",
+    "d2_poisson": "D² (deviance)",
+    "d2_absolute_error": "D² (absolute error)",
     "mean_absolute_error": "mean absolute error",
 }
 # Settings of a validated estimator that are held fixed in its score curve.
@@ -232,7 +235,7 @@ def _reason(model: GroupDiscovery, data: OpenedData, name: str) -> str:
 def _training_score(model: GroupDiscovery, data: OpenedData, name: str, known: float | None) -> float | None:
     """Return the quoted score on the training data; None if it is unknown."""
     task = task_of(model)
-    if name == ("r2" if task == "regression" else "accuracy"):
+    if name == (default_score(model) if task == "regression" else "accuracy"):
         return known
     weight = None if data.sample_weight is None else np.asarray(data.sample_weight, dtype=np.float64)
     options = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
@@ -254,7 +257,14 @@ def score_name(model: GroupDiscovery) -> str:
     scoring = getattr(model, "scoring_", None) or getattr(model, "scoring", None)
     if scoring is not None:
         return SCORE_NAMES.get(scoring, scoring) if isinstance(scoring, str) else str(scoring)
-    return {"regression": "R²", "one-class": "balanced accuracy"}.get(task_of(model), "accuracy")
+    if task_of(model) == "regression":
+        return SCORE_NAMES[default_score(model)]
+    return "balanced accuracy" if task_of(model) == "one-class" else "accuracy"
+
+
+def default_score(model: GroupDiscovery) -> str:
+    """Return the name of the score of a regressor without ``scoring``, which is that of its loss."""
+    return str(trait(settings_of(model).loss, "default_score"))
 
 
 def score_curve(model: GroupDiscovery) -> Record | None:

@@ -7,7 +7,7 @@ settings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,7 +30,7 @@ from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import design_of
-from coterie.solver.loss import Loss, LossLike, Targets
+from coterie.solver.loss import Loss, LossLike, Targets, trait
 from coterie.solver.master import Master
 
 # A name, a function of two column blocks, a class with the methods of Correlation, or None for no constraint.
@@ -107,13 +107,24 @@ class SearchSettings:
         return measure_of("pearson" if self.correlation is None else self.correlation, view, self.n_bins)
 
     def loss_of(self, data: Input) -> Loss:
-        """Return the loss of the samples of ``data``, with its offset subtracted and its covariates eliminated."""
+        """Return the loss of the samples of ``data``, with its offset and with its covariates eliminated."""
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
         n_classes = 0 if data.classes is None else len(data.classes)
         used = weight if data.classes is None else class_weights(self.class_weight, data.classes, data.targets, weight)
-        targets = data.targets if data.offset is None else data.targets - data.offset
-        loss = self.loss.of(Targets(targets, n_classes), used, self.C, self.fit_intercept)
+        loss = self.loss.of(Targets(data.targets, n_classes, data.offset), used, self.C, self.fit_intercept)
         return loss if data.covariates is None else AdjustedLoss(loss, data.covariates, weight)
+
+    def curvature(self, data: Input) -> float:
+        """Return the mean second derivative of the loss, per unit of weight, at the best constant prediction.
+
+        Automatic values of C are divided by it. It is 1 for losses whose C has a scale of its own.
+        """
+        if trait(self.loss, "has_unit_penalty"):
+            return 1.0
+        loss = replace(self, C=1.0).loss_of(data)
+        total = data.n_samples if data.weight is None else float(data.weight.sum())
+        mean = float(loss.evaluate(np.zeros((data.n_samples, loss.n_outputs))).curvature.sum()) / (total * loss.n_outputs)
+        return mean if mean > 0.0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -171,7 +182,7 @@ class Search:
         view.moments.require_variation()
         exact = view.centred and view.scale is not None
         variance = typical_variance if not exact and self.data.mostly_zero else mean_variance
-        return relative_penalty(factor, variance(view)), view.moments
+        return relative_penalty(factor, variance(view) * self.settings.curvature(self.data)), view.moments
 
     def _view(self, loss: Loss, moments: Moments | None) -> FeatureView:
         """Return the features as the loss requires them."""

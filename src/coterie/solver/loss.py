@@ -13,9 +13,9 @@ and :math:`\kappa_e = \sum_{i\in e} h_i`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -37,10 +37,13 @@ class Targets(NamedTuple):
         Class codes from 0, or numbers to predict.
     n_classes : int
         Number of classes. 0 if the targets are numbers.
+    offset : ndarray of shape (n_samples,) or None
+        Numbers that are added to the outputs, for losses with ``takes_offset``.
     """
 
     values: np.ndarray
     n_classes: int
+    offset: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,20 @@ class Loss(ABC):
         The loss in compiled form.
     covariates : ndarray of shape (n_samples, rank) or None
         Eliminated columns (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
+    default_score : str
+        Name of the score of numeric predictions (:data:`coterie.validation.metrics.DEVIANCES`).
+    takes_offset : bool
+        Whether :meth:`of` uses the offset of numeric targets.
+    family : str
+        Regression of effects and tests for numeric targets (:data:`coterie.solver.regression.FAMILIES`).
+    has_unit_penalty : bool
+        Whether automatic values of C do not depend on the curvature of the loss.
     """
+
+    default_score: ClassVar[str] = "r2"
+    takes_offset: ClassVar[bool] = False
+    family: ClassVar[str] = "linear"
+    has_unit_penalty: ClassVar[bool] = True
 
     n_outputs: int = 1
     centred: bool
@@ -153,6 +169,13 @@ class Loss(ABC):
         Predictions are class codes, or numbers on the scale of the targets. All scores and reports use this method.
         """
         raise NotImplementedError
+
+    # Probabilities (n_samples, n_classes) from linear outputs, for losses that define them.
+    probabilities: ClassVar[Callable[[np.ndarray], np.ndarray] | None] = None
+
+    @classmethod
+    def check(cls, targets: np.ndarray, weight: np.ndarray | None) -> None:
+        """Raise a ``ValueError`` if the loss is not defined for some targets. ``weight`` is None if all are one."""
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
@@ -235,6 +258,17 @@ class CompiledLoss(Protocol):
 def _defining_class(kind: type, name: str) -> type:
     """Return the class that defines a method of a class."""
     return next(base for base in kind.__mro__ if name in vars(base))
+
+
+def trait(loss: LossLike, name: str) -> Any:
+    """Return an attribute of the loss of an estimator that :class:`LossLike` does not require, or its default.
+
+    A subclass that overrides ``of`` inherits neither the use of the offset nor the check of targets.
+    """
+    kind = loss if isinstance(loss, type) else type(loss)
+    if name == "takes_offset":
+        return vars(_defining_class(kind, "of")).get(name, False)
+    return getattr(loss, name, getattr(Loss, name))
 
 
 def require(loss: Loss, parts: Sequence[str], solver: str) -> None:

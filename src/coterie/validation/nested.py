@@ -82,8 +82,7 @@ def baseline_outputs(data: Input, folds: Sequence[Fold], settings: SearchSetting
     the model on these alone.
     """
     found = []
-    numbers = data.targets if data.offset is None else data.targets - data.offset
-    targets = Targets(numbers, 0 if data.classes is None else len(data.classes))
+    targets = Targets(data.targets, 0 if data.classes is None else len(data.classes), data.offset)
     for fold in folds:
         held_out = fold.parts[0]
         if data.covariates is not None:
