@@ -21,8 +21,9 @@ from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
+from coterie.inputs.offsets import log_exposure
 from coterie.inputs.sample_groups import read_sample_groups
-from coterie.inputs.targets import task_of
+from coterie.inputs.targets import SettledTask, settle_by_labels
 from coterie.inputs.types import (
     ClientLike,
     CovariatesLike,
@@ -34,7 +35,7 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.interruption import stop_requested
-from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, TASK_SETTINGS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.held_out import held_out_of
@@ -64,6 +65,7 @@ def discover(
     groups: SampleGroupsLike = None,
     covariates: CovariatesLike = None,
     offset: SamplesLike = None,
+    exposure: SamplesLike = None,
     feature_names: NamesLike = None,
     task: str = "auto",
     fast: bool = False,
@@ -109,12 +111,16 @@ def discover(
         Number per sample that the model takes into account, such as a polygenic prediction
         (:func:`coterie.polygenic_offset`). For numbers its weight is 1. For classes its weight is fitted.
 
+    exposure : array-like of shape (n_samples,), default=None
+        Positive exposure of each sample, such as a time at risk, for ``task="counts"``. Its logarithm is the offset.
+
     feature_names : array-like of str or callable, default=None
         Names of the features, for data without names.
 
-    task : {"auto", "classification", "regression", "one-class"}, default="auto"
-        Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes. For
-        ``"one-class"``, labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.
+    task : {"auto", "classification", "regression", "counts", "one-class"}, default="auto"
+        Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes; a warning
+        states if integers could also be a quantity. ``"counts"`` is regression with ``loss="poisson"``. For ``"one-class"``,
+        labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.
 
     fast : bool, default=False
         Fit once with given settings, without validation and confidences.
@@ -188,15 +194,18 @@ def discover(
     """
     settings = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, **parameters}
     check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations, fdr=fdr)
+    if exposure is not None:
+        offset = _offset_of(exposure, offset, task)
     data = open_data(
         X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups,
         feature_names=feature_names, name=name, label=label, reader="discover", client=client,
     )  # fmt: skip
     if image_shape is not None:
         check_image(image_shape, image_order, data.source.shape[1])
-    task = _settled(task, data)
+    task, note = _settled(task, data)
     began = time.perf_counter()
     reported = _ReportedWarnings()
+    reported.warn([note] if note else [])
     cautions = _cautions(data, task)
     reported.warn([caution.text for caution in cautions] + _warnings_about_data(data, settings))
     with recorded(UserWarning, RuntimeWarning) as caught:
@@ -296,8 +305,17 @@ def _scales(view: FeatureView) -> tuple[float, float]:
     return float(scale.min(initial=np.inf, where=scale > 0)), float(scale.max(initial=0.0))
 
 
-def _settled(task: str, data: OpenedData) -> str:
-    """Return the task; for ``"auto"``, the one that the labels imply."""
+def _offset_of(exposure: SamplesLike, offset: SamplesLike, task: str) -> np.ndarray:
+    """Return the offset that stands for an exposure."""
+    if task != "counts":
+        raise ParameterError(f"exposure requires task='counts', got task={task!r}.", "exposure", "task")
+    if offset is not None:
+        raise ParameterError("exposure and offset cannot be combined. Add the logarithm of the exposure to the offset.", "exposure")
+    return log_exposure(exposure)
+
+
+def _settled(task: str, data: OpenedData) -> SettledTask:
+    """Return the task; for ``"auto"``, the one that the labels imply, with a note."""
     if task == "one-class":
         if data.covariates is not None:
             raise ParameterError(
@@ -305,10 +323,10 @@ def _settled(task: str, data: OpenedData) -> str:
             )
         if data.offset is not None:
             raise ParameterError("offset cannot be used with task='one-class'. Leave out the offset.", "offset", "task")
-        return task
+        return SettledTask(task, "")
     if data.y is None:
         raise ParameterError("y is None and the data have no labels. Pass y, or use task='one-class'.", "task")
-    return task_of(np.asarray(data.y)) if task == "auto" else task
+    return settle_by_labels(np.asarray(data.y), data.groups) if task == "auto" else SettledTask(task, "")
 
 
 def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> GroupDiscovery:
@@ -353,7 +371,7 @@ def _smallest_class(data: OpenedData, task: str) -> int:
     """Return the number of samples, or of sample groups, that contain the rarest class; that of all for numbers."""
     n_samples = data.source.shape[0]
     units = np.arange(n_samples) if data.groups is None else read_sample_groups(data.groups, n_samples)
-    labels = np.zeros(n_samples) if task == "regression" else np.asarray(data.y)
+    labels = np.zeros(n_samples) if task in ("regression", "counts") else np.asarray(data.y)
     return min(len(np.unique(units[labels == label])) for label in np.unique(labels))
 
 
@@ -394,7 +412,11 @@ def _estimator(place: str, parameters: Settings, task: str, *, fast: bool) -> Gr
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"discover() got an unexpected keyword argument {foreign!r}.{hint}")
         raise ParameterError(f"{foreign} cannot be used with task={task!r}. Omit it.", foreign, "task")
-    return load(place)(**parameters)
+    fixed = TASK_SETTINGS.get(task, {})
+    for name, value in fixed.items():
+        if parameters.get(name, value) != value:
+            raise ParameterError(f"{name}={parameters[name]!r} cannot be used with task={task!r}. Omit it.", name, "task")
+    return load(place)(**{**parameters, **fixed})
 
 
 def _names(place: str) -> list[str]:
@@ -434,7 +456,7 @@ def _cautions(data: OpenedData, task: str) -> list[Caution]:
     """Return the cautions about the data."""
     about = AboutSamples(
         data.y,
-        task,
+        "regression" if task == "counts" else task,
         groups=data.groups,
         covariates=data.covariates,
         columns=data.other_columns,

@@ -1,4 +1,4 @@
-"""Effects of groups in readable units: log-odds, or units of the target, per standard deviation of the support feature.
+"""Effects of groups: log-odds, logarithms of rate ratios, or units of the target, per standard deviation of a feature.
 
 The effects come from one regression of the target on the support features of all groups, not from the weights of the model,
 which shrink with C. They are estimates after selection: the same samples chose the features, so that effects are too large
@@ -16,14 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread
 from coterie._warnings import ignored
-from coterie.estimators.base import GroupDiscovery, input_of
+from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.offsets import check_offset
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
-from coterie.solver.regression import linear_effects, logistic_effects, standardised
+from coterie.solver.loss import trait
+from coterie.solver.regression import effects as regression_effects
+from coterie.solver.regression import standardised
 
 # Groups that are fitted jointly, and groups that get an effect at all.
 _BLOCK, _MAX_GROUPS = 100, 2000
@@ -139,9 +141,11 @@ def group_effects(
     For classes, the effect is the log-odds of the second class per standard deviation of the support feature, given the
     support features of the other groups and the covariates. With more than two classes there is one effect per class, against
     the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it
-    finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units.
+    finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units. For
+    counts (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson regression with the same prior.
 
-    The intervals are Wald intervals: from the curvature for classes, and heteroscedasticity-robust (HC3) for numbers. With
+    The intervals are Wald intervals: from the curvature for classes, and heteroscedasticity-robust (HC3) for numbers. Those of
+    counts are the wider of robust and quasi-Poisson intervals. With
     sample groups, standard errors are cluster-robust and at least those of independent samples, and the quantile is that of
     a t distribution. With no more sample groups than coefficients, there is no interval.
 
@@ -169,11 +173,12 @@ def group_effects(
     if "covariate_names_" not in data.attributes and hasattr(model, "covariate_names_"):
         names = ", ".join(model.covariate_names_)
         raise ValueError(f"The model was fitted with covariates ({names}). Pass them with covariates=.")
-    return effects_of(model.groups_, data)
+    return effects_of(model.groups_, data, str(trait(settings_of(model).loss, "family")))
 
 
-def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
-    """Return the effects of groups in opened data with classes or numbers."""
+def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> GroupEffects:
+    """Return the effects of groups in opened data with classes or numbers; ``family`` is the regression for numbers."""
+    family = family if data.classes is None else "logistic"
     n_classes = 0 if data.classes is None else len(data.classes)
     n_outputs = n_classes if n_classes > 2 else 1
     n_described = min(len(groups), _MAX_GROUPS)
@@ -185,7 +190,7 @@ def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
     # Sampling by class does not change the log-odds ratios of two classes. It would change those against a mixed rest.
     rows = spread_sample(used, data.targets if n_classes == 2 else None, most)
     targets, weight = np.asarray(data.targets)[rows], np.ones(len(rows)) if data.weight is None else data.weight[rows]
-    targets = targets if data.offset is None else targets - data.offset[rows]
+    offset = None if data.offset is None else data.offset[rows]
     others = np.empty((len(rows), 0)) if data.covariates is None else data.covariates[rows]
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     with one_blas_thread():
@@ -195,11 +200,8 @@ def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
             dense = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
             design = np.column_stack([np.ones(len(rows)), standardised(dense, weight), standardised(others, weight)])
             for output in range(n_outputs):
-                if data.classes is None:
-                    found = linear_effects(design, targets.astype(np.float64), weight, clusters)
-                else:
-                    positive = targets == (output if n_classes > 2 else 1)
-                    found = logistic_effects(design, positive.astype(np.float64), weight, clusters)
+                wanted = targets if data.classes is None else targets == (output if n_classes > 2 else 1)
+                found = regression_effects(family, design, wanted.astype(np.float64), weight, clusters, offset)
                 own = slice(1, 1 + dense.shape[1])
                 effects[part, output] = found.effect[own]
                 low[part, output] = found.effect[own] - found.quantile * found.error[own]

@@ -95,13 +95,17 @@ def _selector(
 DISCOVERY = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifier",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressor",
+    "counts": "coterie.estimators.regressor:GroupDiscoveryRegressor",
     "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClass",
 }
 DISCOVERY_CV = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifierCV",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
+    "counts": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
     "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClassCV",
 }
+# Parameters that a task fixes.
+TASK_SETTINGS: Mapping[str, Mapping[str, Any]] = {"counts": {"loss": "poisson"}}
 # Parameters of the validated estimators for which coterie.discover has another default.
 DISCOVERY_DEFAULTS: Mapping[str, Any] = {"rule": "one_se"}
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")

@@ -37,8 +37,8 @@ DiscoverTask = Annotated[
     str,
     option(
         "Data",
-        "Kind of prediction: auto (by the labels), classification, regression, or one-class. For one-class, labels 1 (normal) "
-        "and -1 (outlier) allow validation; other labels are not used.",
+        "Kind of prediction: auto (by the labels), classification, regression, counts (--exposure), or one-class. For "
+        "one-class, labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.",
         "--task -t",
         common=True,
     ),
@@ -93,7 +93,7 @@ Parameters = Annotated[
             "thresholds": "Thresholds to choose from.",
             "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
             "chooses. auto: groups for classes, both for other tasks; support for more than 2,000 samples.",
-            "loss": "Loss function.",
+            "loss": "Loss function: squared_hinge or logistic for classes, squared, huber or poisson for numbers.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",
             "standardize": "Divide features by their standard deviation. auto: yes, but validation chooses if at least nine "
@@ -116,7 +116,7 @@ Parameters = Annotated[
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; auto with --fast, 1.0 for one-class",
             "thresholds": "the value of --threshold",
-            "loss": "squared_hinge; squared for regression",
+            "loss": "squared_hinge; squared for regression; poisson for counts",
             "class_weight": "none",
             "scoring": "accuracy; r2 for regression; balanced_accuracy for one-class",
             "embedded_cv": "none",
@@ -176,6 +176,7 @@ def discover(
         - coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
         - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
+        - coterie discover visits.csv --label visits --task counts --exposure months
         - coterie discover cells.h5ad --label disease --sample-groups donor
         - coterie discover cohort.bed --chromosome 7 --polygenic-offset -o chromosome-7
         - coterie discover digits.npz --image-shape 28,28
@@ -184,6 +185,7 @@ def discover(
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.discovery import check_settings, validates
     from coterie.files import claimed, claimed_files
+    from coterie.inputs.targets import settle_by_labels
     from coterie.persistence import save
     from coterie.report.folder import check_output, write_result
 
@@ -195,11 +197,13 @@ def discover(
         shape = _image_shape(image_shape)
         with cluster.opened(data, options, console, adjusts=True, validates=True) as opened:
             settled = settle_task(task, opened.y, data)
+            if task == "auto":
+                settled = settle_by_labels(opened.y, opened.sample_groups).task
             dataset, offset = offsets.apply(opened, settled, console, parameters.get("n_jobs"))
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
                 console.note("The model is fitted to samples labelled 1. Samples labelled -1 are outliers for validation.")
-            about = {"task": settled, "label": options.label, "image_shape": shape, "offset": offset}
+            about = {"task": task, "label": options.label, "image_shape": shape, "offset": offset}
             result, code = run(dataset, console, **about, **validation, **parameters)
             genetics.add_association(result.model, dataset, settled, offset)
             with console.collecting_warnings():

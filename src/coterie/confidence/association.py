@@ -1,7 +1,7 @@
 r"""Score tests: the association of single features with the outcome, given covariates and some other features.
 
-The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers and a
-logistic regression for classes (each class against the others). With residuals :math:`r_i`, variances :math:`v_i`, sample
+The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers, a
+logistic regression for classes (each class against the others) and a Poisson regression for counts. With residuals :math:`r_i`, variances :math:`v_i`, sample
 weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null model leaves unexplained (by a regression
 with the weights :math:`\omega v`), the statistic is
 
@@ -10,7 +10,9 @@ with the weights :math:`\omega v`), the statistic is
 Its p-value is the largest of up to three. The first comes from the t distribution (numbers) or the normal distribution
 (classes). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
 classes. The third comes from the sums over sample groups, if there are any, with as many degrees of freedom as there are
-groups less one. Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is
+groups less one. For counts, the variances are :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`, and without
+sample groups every sample is a group of its own, which makes the test robust if the variance is another function of the mean.
+Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is
 the correlation of :math:`\tilde x_j` and :math:`\tilde x_k`.
 """
 
@@ -28,7 +30,7 @@ from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import Input
 from coterie.order import in_order
-from coterie.solver.regression import linear_effects, logistic_effects, standardised
+from coterie.solver.regression import linear_effects, logistic_effects, poisson_fit, standardised
 
 # Smallest variance of a label relative to the largest possible one, and smallest unexplained share of a feature's norm.
 _MIN_VARIANCE, _MIN_SHARE = 1e-9, 1e-6
@@ -221,10 +223,10 @@ def clustered_tail(sums: np.ndarray) -> np.ndarray:
 
 
 def outputs_of(data: Input, rows: np.ndarray) -> list[np.ndarray]:
-    """Return the targets of some samples: numbers less the offset, or an indicator for each class (one for two classes)."""
+    """Return the targets of some samples: numbers, or an indicator for each class (one for two classes)."""
     targets = np.asarray(data.targets)[rows]
     if data.classes is None:
-        return [np.asarray(targets, dtype=np.float64) - (0.0 if data.offset is None else data.offset[rows])]
+        return [np.asarray(targets, dtype=np.float64)]
     n_classes = len(data.classes)
     return [(targets == label).astype(np.float64) for label in (range(n_classes) if n_classes > 2 else (1,))]
 
@@ -243,13 +245,23 @@ def design_of(data: Input, features: np.ndarray, rows: np.ndarray, weight: np.nd
     return np.column_stack([np.ones(len(rows)), standardised(columns, weight), standardised(others, weight)])
 
 
-def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray) -> list[NullModel]:
-    """Return the null model of each output, given some features (besides the covariates)."""
+def null_models(
+    data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray, family: str = "linear"
+) -> list[NullModel]:
+    """Return the null model of each output, given some features (besides the covariates).
+
+    ``family`` is that of numeric targets: ``"linear"`` or ``"poisson"``.
+    """
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, np.asarray(given, dtype=np.int64), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
-    fit = _linear if data.classes is None else _logistic
-    return [fit(rows, weight, design, output, clusters) for output in outputs_of(data, rows)]
+    outputs = outputs_of(data, rows)
+    if data.classes is not None:
+        return [_logistic(rows, weight, design, output, clusters) for output in outputs]
+    offset = np.zeros(len(rows)) if data.offset is None else data.offset[rows]
+    if family == "poisson":
+        return [_poisson(rows, weight, design, outputs[0], offset, clusters)]
+    return [_linear(rows, weight, design, outputs[0] - offset, clusters)]
 
 
 def _linear(
@@ -272,3 +284,23 @@ def _logistic(
     variance = np.maximum(probability * (1.0 - probability), _MIN_VARIANCE)
     third = variance * (1.0 - 2.0 * probability)
     return NullModel(rows, weight, output - probability, variance, third, design, np.inf, clusters)
+
+
+def _poisson(
+    rows: np.ndarray,
+    weight: np.ndarray,
+    design: np.ndarray,
+    counts: np.ndarray,
+    offset: np.ndarray,
+    clusters: np.ndarray | None,
+) -> NullModel:
+    fit = poisson_fit(design, counts, weight, offset=offset)
+    mean = np.maximum(fit.mean, np.finfo(float).tiny)
+    if design.shape[1] == 1:  # the prior of the intercept would leave a small rest
+        mean *= float(weight @ counts) / float(weight @ mean)
+    variance = np.maximum(fit.dispersion * mean, _MIN_VARIANCE * fit.dispersion * mean.max())
+    # The skewness is that of a negative binomial distribution with this dispersion.
+    third = variance * (2.0 * fit.dispersion - 1.0)
+    freedom = float(weight.sum()) - np.linalg.matrix_rank(design)
+    own = np.arange(len(rows)) if clusters is None else clusters
+    return NullModel(rows, weight, counts - mean, variance, third, design, freedom, own)

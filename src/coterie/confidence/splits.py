@@ -1,7 +1,7 @@
 r"""P-values from half-samples (Meinshausen, Meier and Bühlmann 2009).
 
-One half selects features, and the other half tests them jointly by a least-squares regression with robust standard errors. A
-p-value is multiplied by the number of tested features. The p-value of a group in a half is the smallest of its members, or 1
+One half selects features, and the other half tests them jointly by a least-squares regression (a Poisson regression for
+counts) with robust standard errors. A p-value is multiplied by the number of tested features. The p-value of a group in a half is the smallest of its members, or 1
 if none was selected. The values :math:`P_h` of all halves are combined by the quantile rule :math:`(1 -
 \log\gamma_0)\min_{\gamma\ge\gamma_0} q_\gamma(P_h/\gamma)`.
 """
@@ -93,7 +93,12 @@ def n_testable(data: Input, rows: np.ndarray, most: int) -> int:
 
 
 def split_tests(
-    data: Input, weights: Sequence[np.ndarray], selected: Sequence[np.ndarray], fixed: np.ndarray, most: int
+    data: Input,
+    weights: Sequence[np.ndarray],
+    selected: Sequence[np.ndarray],
+    fixed: np.ndarray,
+    most: int,
+    family: str = "linear",
 ) -> SplitTests | None:
     """Test the features selected in each half in the other half of the pair; None after a signal.
 
@@ -109,6 +114,8 @@ def split_tests(
         Features that are given in every test.
     most : int
         Most features per test.
+    family : str
+        Regression for numeric targets: ``"linear"`` or ``"poisson"``.
     """
     features, values = [], []
     for number, own in enumerate(selected):
@@ -117,11 +124,11 @@ def split_tests(
         rows = tested_samples(data, np.flatnonzero(weights[number ^ 1] > 0))
         tested = own[: n_testable(data, rows, most)]
         features.append(tested)
-        values.append(_corrected(data, rows, tested, fixed))
+        values.append(_corrected(data, rows, tested, fixed, family))
     return SplitTests(features, values)
 
 
-def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.ndarray, family: str) -> np.ndarray:
     """Return the p-values of features in some samples, times the number of features and of outputs tested."""
     if len(features) == 0:
         return np.empty(0)
@@ -129,5 +136,7 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     design = design_of(data, np.append(features, fixed), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     outputs = outputs_of(data, rows)
-    found = [joint_p_values(design, output, weight, clusters)[1 : 1 + len(features)] for output in outputs]
+    offset = None if data.offset is None else data.offset[rows]
+    own = slice(1, 1 + len(features))
+    found = [joint_p_values(design, output, weight, clusters, offset, family)[own] for output in outputs]
     return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(outputs))

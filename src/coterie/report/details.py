@@ -24,6 +24,8 @@ from coterie.groups.columns import Content, Context, Record
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import FeaturesLike, SamplesLike, TargetsLike
+from coterie.solver.loss import LossLike, trait
+from coterie.validation.metrics import explained
 
 # Largest number of members in a heat map, of features in all heat maps, of groups with stored values, and of stored samples.
 _HEAT_MEMBERS = 24

@@ -1,7 +1,8 @@
-"""Regressions on a few features with standard errors: least squares and penalised logistic regression."""
+"""Regressions on a few features with standard errors: least squares, and penalised logistic and Poisson regression."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ _TOLERANCE = 1e-12
 _LEVEL = 0.95
 # Smallest pivot of columns that are not collinear, relative to the largest one.
 _COLLINEAR = 1e-10
+# Largest logarithm of an expected count. Its exponential does not overflow in products.
+_MAX_EXPONENT = 300.0
 
 
 class Estimate(NamedTuple):
@@ -67,20 +70,109 @@ def logistic_effects(
     clusters : ndarray of int of shape (n_samples,), optional
         Sample groups from 0.
     """
+    sign = 2.0 * labels - 1.0
+
+    def objective(outputs: np.ndarray) -> float:
+        return float(weight @ np.logaddexp(0.0, -sign * outputs))
+
+    def moments(outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        probability = _sigmoid(outputs)
+        return probability, probability * (1.0 - probability)
+
+    coef, probability, hessian, gap, n_iter = _penalised(design, labels, weight, objective, moments)
+    covariance = np.linalg.inv(hessian)
+    error = np.sqrt(np.diag(covariance))
+    if clusters is None:
+        return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
+    scores = design * (weight * (labels - probability))[:, None]
+    return _clustered(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
+
+
+class PoissonFit(NamedTuple):
+    """A Poisson regression: its estimate, expected counts, and dispersion (at least 1)."""
+
+    estimate: Estimate
+    mean: np.ndarray
+    dispersion: float
+
+
+def poisson_fit(
+    design: np.ndarray,
+    counts: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+) -> PoissonFit:
+    r"""Fit a penalised Poisson regression with logarithmic link; its effects are logarithms of rate ratios.
+
+    The prior is that of :func:`logistic_effects`, relative to the mean rate for the intercept. Standard errors are the larger
+    of two: those of a quasi-Poisson model, whose dispersion is Pearson's statistic over the degrees of freedom (at least 1),
+    and robust ones (HC3), which hold for any relation of variance and mean.
+
+    Parameters
+    ----------
+    design, weight, clusters
+        As for :func:`logistic_effects`.
+    counts : ndarray of shape (n_samples,)
+        Counts.
+    offset : ndarray of shape (n_samples,), optional
+        Logarithm of the exposure.
+    """
+    known = np.zeros(len(counts)) if offset is None else offset - offset.max()
+    total = max(float(weight @ counts), 0.5 * float(weight[weight > 0.0].min()))
+    known = known + np.log(total / float(weight @ np.exp(known)))
+
+    def moments(outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean = np.exp(np.minimum(outputs + known, _MAX_EXPONENT))
+        return mean, mean
+
+    def objective(outputs: np.ndarray) -> float:
+        excess = moments(outputs)[0] - counts * (outputs + known)
+        return float(weight @ (excess + counts * (np.log(np.where(counts > 0.0, counts, 1.0)) - 1.0)))
+
+    coef, mean, hessian, gap, n_iter = _penalised(design, counts, weight, objective, moments)
+    free = float(weight.sum()) - np.linalg.matrix_rank(design)
+    residual = counts - mean
+    pearson = float(weight @ (residual**2 / np.maximum(mean, np.finfo(float).tiny)))
+    dispersion = max(1.0, pearson / free) if free > 0 else 1.0
+    covariance = np.linalg.inv(hessian)
+    leverage = weight * mean * np.einsum("ij,jk,ik->i", design, covariance, design)
+    errors = np.sqrt(weight) * residual / np.maximum(1.0 - leverage, 1e-3)
+    robust = np.sqrt((((design * errors[:, None]) @ covariance) ** 2).sum(axis=0))
+    error = np.maximum(np.sqrt(dispersion * np.diag(covariance)), robust)
+    quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, free)) if free > 0 else np.nan
+    found = Estimate(coef, error, quantile, gap, n_iter, freedom=max(free, 1.0))
+    if clusters is not None:
+        found = _clustered(found, design * (weight * residual)[:, None], covariance, clusters)
+    return PoissonFit(found, mean, dispersion)
+
+
+def _penalised(
+    design: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    loss: Callable[[np.ndarray], float],
+    moments: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:
+    """Minimise a loss plus the normal prior by Newton's method.
+
+    ``loss`` and ``moments`` are functions of the linear outputs. The second returns expected values and variances.
+
+    Returns coefficients, expected values, Hessian, certified gap and number of steps.
+    """
     penalty = np.full(design.shape[1], _PRIOR**-2)
     penalty[0] = _PRIOR_INTERCEPT**-2
     coef = np.zeros(design.shape[1])
-    sign = 2.0 * labels - 1.0
 
     def objective(coef: np.ndarray) -> float:
-        return float(weight @ np.logaddexp(0.0, -sign * (design @ coef)) + 0.5 * penalty @ coef**2)
+        return loss(design @ coef) + float(0.5 * penalty @ coef**2)
 
     value, n_iter = objective(coef), 0
     while n_iter < _MAX_STEPS:
         n_iter += 1
-        probability = _sigmoid(design @ coef)
-        gradient = design.T @ (weight * (probability - labels)) + penalty * coef
-        hessian = (design.T * (weight * probability * (1.0 - probability))) @ design + np.diag(penalty)
+        mean, variance = moments(design @ coef)
+        gradient = design.T @ (weight * (mean - targets)) + penalty * coef
+        hessian = (design.T * (weight * variance)) @ design + np.diag(penalty)
         gap = float(0.5 * (gradient**2 / penalty).sum()) / max(value, 1.0)
         if gap <= _TOLERANCE:
             break
@@ -94,12 +186,7 @@ def logistic_effects(
         else:  # no progress beyond rounding
             break
         coef, value = coef - size * direction, trial
-    covariance = np.linalg.inv(hessian)
-    error = np.sqrt(np.diag(covariance))
-    if clusters is None:
-        return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
-    scores = design * (weight * (labels - probability))[:, None]
-    return _clustered(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
+    return coef, mean, hessian, gap, n_iter
 
 
 def linear_effects(
@@ -159,13 +246,23 @@ def _sigmoid(outputs: np.ndarray) -> np.ndarray:
 
 
 def joint_p_values(
-    design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
+    design: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    family: str = "linear",
 ) -> np.ndarray:
-    """Return the p-value of each column of a least-squares regression on all columns; 1 where it is unknown.
+    """Return the p-value of each column of a regression on all columns; 1 where it is unknown.
 
-    The parameters are those of :func:`linear_effects`. The standard errors are the larger of the robust and the classical
-    ones. Robust errors alone vanish for a column with a few nonzero values of the same target.
+    The parameters are those of :func:`effects`. Counts are tested by a Poisson regression, and all other targets by least
+    squares. The standard errors are the larger of the robust and the classical ones. Robust errors alone vanish for a column
+    with a few nonzero values of the same target.
     """
+    if family == "poisson":
+        found = poisson_fit(design, targets, weight, clusters, offset).estimate
+        return np.where(design.any(axis=0), found.p_value, 1.0)
+    targets = targets if offset is None else targets - offset
     found = linear_effects(design, targets, weight, clusters)
     varying = np.flatnonzero(design.any(axis=0))
     free = len(targets) - len(varying)
@@ -177,3 +274,22 @@ def joint_p_values(
     own = design[:, varying]
     classical[varying] = np.sqrt(variance * np.diag(np.linalg.inv((own.T * weight) @ own)))
     return found._replace(error=np.fmax(found.error, classical)).p_value
+
+
+def effects(
+    family: str,
+    design: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+) -> Estimate:
+    """Return the effects of some columns by the regression of a family: ``"linear"``, ``"logistic"`` or ``"poisson"``.
+
+    The offset is subtracted from numbers, and added to the logarithm of expected counts.
+    """
+    if family == "poisson":
+        return poisson_fit(design, targets, weight, clusters, offset).estimate
+    if family == "logistic":
+        return logistic_effects(design, targets, weight, clusters)
+    return linear_effects(design, targets if offset is None else targets - offset, weight, clusters)
