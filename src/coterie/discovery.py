@@ -42,6 +42,7 @@ from coterie.report.held_out import held_out_of
 from coterie.report.judgement import FDR, judge
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
+from coterie.solver.losses import LOSSES
 
 # Parameters by name, with values of any kind.
 Settings: TypeAlias = Mapping[str, Any]
@@ -52,6 +53,8 @@ FEW_FEATURES = 100
 _N_FOLDS = 5
 # Smallest number of samples of a class for nested validation.
 _MIN_CLASS_SIZE = 3
+# Task of a loss by the kind of its targets.
+_TASK_OF_TARGETS = {"classes": "classification", "numbers": "regression"}
 # Ratio of the largest to the smallest standard deviation above which scales count as very different.
 _MAX_SCALE_RATIO = 100.0
 
@@ -119,7 +122,7 @@ def discover(
 
     task : {"auto", "classification", "regression", "counts", "one-class"}, default="auto"
         Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes; a warning
-        states if integers could also be a quantity. ``"counts"`` is regression with ``loss="poisson"``. For ``"one-class"``,
+        states if integers could also be a quantity. The name of a loss decides first. ``"counts"`` is regression with ``loss="poisson"``. For ``"one-class"``,
         labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.
 
     fast : bool, default=False
@@ -193,6 +196,7 @@ def discover(
     <Report, ... kB, not saved>
     """
     settings = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, **parameters}
+    task = task_by_loss(task, settings)
     check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations, fdr=fdr)
     if exposure is not None:
         offset = _offset_of(exposure, offset, task)
@@ -271,6 +275,14 @@ def check_settings(
         check_parameters(_estimator(DISCOVERY[supposed], {"n_features_to_select": number}, supposed, fast=fast))
     chosen = parameters if plain else _searched(parameters, 1000)
     check_parameters(_estimator((DISCOVERY if plain else DISCOVERY_CV)[supposed], chosen, supposed, fast=fast))
+
+
+def task_by_loss(task: str, parameters: Settings) -> str:
+    """Return the task; for ``"auto"``, the one of the loss, if its name is given."""
+    loss = parameters.get("loss")
+    if task != "auto" or not isinstance(loss, str):
+        return task
+    return next((own for kind, own in _TASK_OF_TARGETS.items() if loss in LOSSES[kind]), task)
 
 
 def validates(task: str, y: TargetsLike, parameters: Settings, *, fast: bool = False) -> bool:

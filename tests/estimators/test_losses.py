@@ -20,7 +20,6 @@ from coterie import (
     group_effects,
 )
 from coterie.inputs.targets import CountWarning, LoneClassWarning
-from coterie.solver.losses import SquaredLoss
 from coterie.solver.smooth_losses import Huber, PoissonLoss
 from coterie.validation.metrics import linearised_explained
 
@@ -285,15 +284,3 @@ def test_broken_counts_warn_unless_they_are_rates(counts):
     by_offset = GroupDiscoveryRegressor(2, loss="poisson", C=0.1, standardize=False).fit(centred, y, offset=offset)
     np.testing.assert_array_equal(by_weight.support_features_, by_offset.support_features_)
     np.testing.assert_allclose(by_weight.coef_, by_offset.coef_, atol=1e-8)
-
-
-def test_losses_without_offset_refuse_it(counts):
-    X, y, offset = counts
-
-    class Own(SquaredLoss):
-        @classmethod
-        def of(cls, targets, weight, C, fit_intercept):
-            return SquaredLoss(targets.values, weight, C, fit_intercept)
-
-    with pytest.raises(ValueError, match="offset= for numbers requires a loss that uses it: 'squared', 'huber' or 'poisson'"):
-        GroupDiscoveryRegressor(2, loss=Own).fit(X, y, offset=offset)

@@ -183,7 +183,7 @@ def discover(
         - coterie discover shared/x.store --dask tcp://scheduler:8786
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
-    from coterie.discovery import check_settings, validates
+    from coterie.discovery import check_settings, task_by_loss, validates
     from coterie.files import claimed, claimed_files
     from coterie.inputs.targets import settle_by_labels
     from coterie.persistence import save
@@ -191,6 +191,7 @@ def discover(
 
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
+        task = task_by_loss(task, parameters)
         check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
         offsets.check(cluster.dask is not None)

@@ -137,13 +137,13 @@ def poisson_fit(
     dispersion = max(1.0, pearson / free) if free > 0 else 1.0
     covariance = np.linalg.inv(hessian)
     leverage = weight * mean * np.einsum("ij,jk,ik->i", design, covariance, design)
-    errors = np.sqrt(weight) * residual / np.maximum(1.0 - leverage, 1e-3)
-    robust = np.sqrt((((design * errors[:, None]) @ covariance) ** 2).sum(axis=0))
+    errors = residual / np.maximum(1.0 - leverage, 1e-3)
+    robust = np.sqrt((((design * (np.sqrt(weight) * errors)[:, None]) @ covariance) ** 2).sum(axis=0))
     error = np.maximum(np.sqrt(dispersion * np.diag(covariance)), robust)
     quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, free)) if free > 0 else np.nan
     found = Estimate(coef, error, quantile, gap, n_iter, freedom=max(free, 1.0))
     if clusters is not None:
-        found = _clustered(found, design * (weight * residual)[:, None], covariance, clusters)
+        found = _clustered(found, design * (weight * errors)[:, None], covariance, clusters)
     return PoissonFit(found, mean, dispersion)
 
 
