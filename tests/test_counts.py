@@ -88,7 +88,9 @@ def test_the_logarithm_of_exposures():
 def test_losses_by_name(visits, loss):
     """The name of the loss decides the task."""
     X, y, _ = visits
-    found = coterie.discover(X, y > 2 if loss == "logistic" else y, loss=loss, **FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # few samples
+        found = coterie.discover(X, y > 2 if loss == "logistic" else y, loss=loss, **FEW)
     assert found.task == ("classification" if loss == "logistic" else "regression")
     assert found.model.loss == loss
     assert 3 in found.groups[0].members
@@ -151,7 +153,8 @@ def test_the_command(shell, visits):
     expected = coterie.discover(X, y, task="counts", exposure=months, feature_names=[f"gene{j}" for j in range(20)], **FEW)
     assert [group["support"] for group in content["groups"]] == [group.support for group in expected.groups]
     assert content["held_out"]["value"] == pytest.approx(expected.held_out.value, rel=1e-9)
-    shell("predict", "out", table, "--label", "visits", "--exposure", "months", "-o", "predicted.csv")
+    result = shell("predict", "out", table, "--label", "visits", "--exposure", "months", "-o", "predicted.csv")
+    assert "D² (deviance): " in result.stderr
     with (shell.folder / "predicted.csv").open() as file:
         rows = list(csv.reader(file))[1:]
     np.testing.assert_allclose([float(row[-1]) for row in rows], expected.model.predict(X, offset=np.log(months)), rtol=1e-5)

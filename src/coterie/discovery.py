@@ -121,9 +121,10 @@ def discover(
         Names of the features, for data without names.
 
     task : {"auto", "classification", "regression", "counts", "one-class"}, default="auto"
-        Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes; a warning
-        states if integers could also be a quantity. The name of a loss decides first. ``"counts"`` is regression with ``loss="poisson"``. For ``"one-class"``,
-        labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.
+        Kind of prediction. ``"auto"`` decides by the name of a loss, then by the labels: text, booleans and integers that
+        repeat are classes; a warning states if integers could also be a quantity. ``"counts"`` is regression with
+        ``loss="poisson"``. For ``"one-class"``, labels 1 (normal) and -1 (outlier) allow validation; other labels are not
+        used.
 
     fast : bool, default=False
         Fit once with given settings, without validation and confidences.
@@ -322,7 +323,9 @@ def _offset_of(exposure: SamplesLike, offset: SamplesLike, task: str) -> np.ndar
     if task != "counts":
         raise ParameterError(f"exposure requires task='counts', got task={task!r}.", "exposure", "task")
     if offset is not None:
-        raise ParameterError("exposure and offset cannot be combined. Add the logarithm of the exposure to the offset.", "exposure")
+        raise ParameterError(
+            "exposure and offset cannot be combined. Add the logarithm of the exposure to the offset.", "exposure"
+        )
     return log_exposure(exposure)
 
 
@@ -338,7 +341,8 @@ def _settled(task: str, data: OpenedData) -> SettledTask:
         return SettledTask(task, "")
     if data.y is None:
         raise ParameterError("y is None and the data have no labels. Pass y, or use task='one-class'.", "task")
-    return settle_by_labels(np.asarray(data.y), data.groups) if task == "auto" else SettledTask(task, "")
+    groups = None if data.groups is None else np.asarray(data.groups)
+    return settle_by_labels(np.asarray(data.y), groups) if task == "auto" else SettledTask(task, "")
 
 
 def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> GroupDiscovery:

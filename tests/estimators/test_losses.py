@@ -184,9 +184,10 @@ def test_the_calibrated_probabilities_of_cross_validation_are_not_shrunk(rng):
     y = (rng.random(400) < probability).astype(int)
     shrunk = GroupDiscoveryClassifier(1, loss="logistic", C=0.002).fit(X, y)
     model = GroupDiscoveryClassifierCV(1, loss="logistic", Cs=[0.002], random_state=0).fit(X, y)
-    assert np.abs(model.predict_proba(X)[:, 1] - probability).mean() < 0.5 * np.abs(
-        shrunk.predict_proba(X)[:, 1] - probability
-    ).mean()
+    assert (
+        np.abs(model.predict_proba(X)[:, 1] - probability).mean()
+        < 0.5 * np.abs(shrunk.predict_proba(X)[:, 1] - probability).mean()
+    )
 
 
 @pytest.mark.parametrize(("name", "loss"), [("poisson", PoissonLoss), ("huber", "huber"), ("squared", "squared")])
@@ -205,10 +206,10 @@ def test_automatic_values_of_C_do_not_depend_on_the_size_of_the_counts(rng):
     X = rng.standard_normal((100, 8))
     y = rng.poisson(20 * np.exp(0.3 * X[:, 1]))
     one, ten = (GroupDiscoveryRegressor(2, loss="poisson").fit(X, factor * y) for factor in (1, 10))
-    assert one.C_ == pytest.approx(10 * ten.C_)
+    assert pytest.approx(10 * ten.C_) == one.C_
     np.testing.assert_allclose(one.coef_, ten.coef_, atol=1e-8)
     first, second = (GroupDiscoveryRegressorCV(2, loss="poisson", cv=2, random_state=0).fit(X, f * y) for f in (1, 10))
-    assert first.C_ == pytest.approx(10 * second.C_)
+    assert pytest.approx(10 * second.C_) == first.C_
 
 
 def test_the_huber_loss_does_not_depend_on_the_unit(rng):
@@ -252,7 +253,9 @@ def test_halves_without_a_count_do_not_fail(rng):
     assert np.isfinite(validated.predict(X)).all()
 
 
-@pytest.mark.parametrize("estimator", [GroupDiscoveryRegressor(2, loss="poisson"), GroupDiscoveryRegressorCV(2, loss="poisson")])
+@pytest.mark.parametrize(
+    "estimator", [GroupDiscoveryRegressor(2, loss="poisson"), GroupDiscoveryRegressorCV(2, loss="poisson")]
+)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -198,7 +198,7 @@ def discover(
         shape = _image_shape(image_shape)
         with cluster.opened(data, options, console, adjusts=True, validates=True) as opened:
             settled = settle_task(task, opened.y, data)
-            if task == "auto":
+            if task == "auto" and opened.y is not None:
                 settled = settle_by_labels(opened.y, opened.sample_groups).task
             dataset, offset = offsets.apply(opened, settled, console, parameters.get("n_jobs"))
             parameters = _with_labels(parameters, dataset)

@@ -39,8 +39,8 @@ class OffsetFile:
         str | None,
         option(
             _PANEL,
-            "Column of the data with the exposure of each sample, such as a time at risk (--task counts). The logarithm is the "
-            "offset, and the column is not a feature.",
+            "Column of the data with the exposure of each sample, such as a time at risk (--task counts). Its logarithm is "
+            "the offset, and it is not a feature.",
             metavar="COLUMN",
         ),
     ] = None

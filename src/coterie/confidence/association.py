@@ -1,9 +1,9 @@
 r"""Score tests: the association of single features with the outcome, given covariates and some other features.
 
 The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers, a
-logistic regression for classes (each class against the others) and a Poisson regression for counts. With residuals :math:`r_i`, variances :math:`v_i`, sample
-weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null model leaves unexplained (by a regression
-with the weights :math:`\omega v`), the statistic is
+logistic regression for classes (each class against the others) and a Poisson regression for counts. With residuals
+:math:`r_i`, variances :math:`v_i`, sample weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null
+model leaves unexplained (by a regression with the weights :math:`\omega v`), the statistic is
 
 .. math:: z_j = \sum_i \omega_i \tilde x_{ij} r_i \Big/ \Big(\sum_i \omega_i v_i \tilde x_{ij}^2\Big)^{1/2}.
 
@@ -245,9 +245,7 @@ def design_of(data: Input, features: np.ndarray, rows: np.ndarray, weight: np.nd
     return np.column_stack([np.ones(len(rows)), standardised(columns, weight), standardised(others, weight)])
 
 
-def null_models(
-    data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray, family: str = "linear"
-) -> list[NullModel]:
+def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray, family: str = "linear") -> list[NullModel]:
     """Return the null model of each output, given some features (besides the covariates).
 
     ``family`` is that of numeric targets: ``"linear"`` or ``"poisson"``.

@@ -40,7 +40,7 @@ def _has_probabilities(model: Any) -> bool:
     """Return True if a model is calibrated on held-out samples, or will be in its fit; otherwise raise an error."""
     if "calibration_slope_" in vars(model) or (model._calibrates and "classes_" not in vars(model)):
         return True
-    if trait(model._loss, "probabilities") is not None:
+    if trait(model._loss, "has_probabilities"):
         return True
     name = type(model).__name__
     raise AttributeError(
@@ -232,12 +232,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         The logistic loss of :class:`GroupDiscoveryClassifier` has probabilities of its own, without calibration. The penalty
         shrinks them towards the shares of the classes. Those of several classes against the rest are divided by their sum.
 
-        :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling, for any loss. The slope and the offsets that turn
-        them into logits are fitted to the held-out samples of the folds, whose decision values come from the model fitted
-        without them. The mean probability of a class is therefore close to its share of the samples. :meth:`predict` uses
-        the decision values. Near the boundary between classes, where the offsets would make another class more probable
-        than the predicted one, both have nearly equal probabilities. Class weights enter the calibration, as in
-        :class:`sklearn.linear_model.LogisticRegression`. For a model without held-out samples, use
+        :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling, for any loss. The slope and the
+        offsets that turn them into logits are fitted to the held-out samples of the folds, whose decision values come from
+        the model fitted without them. So its probabilities are not shrunk, and the mean probability of a class is close to
+        its share of the samples. :meth:`predict` uses the decision values. Near the boundary between classes, where the
+        offsets would make another class more probable than the predicted one, both have nearly equal probabilities. Class
+        weights enter the calibration, as in :class:`sklearn.linear_model.LogisticRegression`. For other models without
+        held-out samples, use
         ``CalibratedClassifierCV(model, ensemble=False)``.
 
         Parameters

@@ -60,8 +60,8 @@ def log_exposure(exposure: Any) -> np.ndarray:
     wrong = np.flatnonzero(numbers <= 0.0)
     if len(wrong):
         raise ValueError(
-            f"exposure must be positive, but is {numbers[wrong[0]]:g} for sample {wrong[0]} ({len(wrong)} such sample(s)). Drop "
-            "samples without exposure."
+            f"exposure must be positive, but is {numbers[wrong[0]]:g} for sample {wrong[0]} ({len(wrong)} such sample(s)). "
+            "Drop samples without exposure."
         )
     return np.log(numbers)
 

@@ -280,9 +280,9 @@ def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> Settled
         unit = "sample" if groups is None else "sample group"
         return SettledTask(
             "regression",
-            f"The {len(values)} whole numbers of y are taken as a quantity (regression), because only one {unit} has the value "
-            f"{values[int(sizes.argmin())]:g}. For counts, use task='counts'. For classes, use task='classification' and "
-            "drop or merge rare ones.",
+            f"The {len(values)} whole numbers of y are taken as a quantity (regression), because only one {unit} has the "
+            f"value {values[int(sizes.argmin())]:g}. For counts, use task='counts'. For classes, use "
+            "task='classification' and drop or merge rare ones.",
         )
     if len(values) > _MANY_CLASSES and sizes.min() < _UNEQUAL * sizes.max():
         return SettledTask(

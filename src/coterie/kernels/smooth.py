@@ -21,8 +21,8 @@ LOGISTIC, POISSON, HUBER = 2, 3, 4
 # Samples per partial sum. Partial sums lose fewer digits in sums over millions of samples.
 _SUM_SAMPLES = 512
 _MAX_STEPS = 200
-# Newton step of the intercept, in units of the outputs, that the linear step of the residuals can replace: the logistic and the
-# Poisson loss have a third derivative of at most the second one. The Huber loss is exact once the step does not change.
+# Newton step of the intercept, in units of the outputs, that the linear step of the residuals can replace: the logistic and
+# the Poisson loss have a third derivative of at most the second one. The Huber loss is exact once the step does not change.
 _LINEAR = 1e-8
 # Sum of the residuals, relative to that of their absolute values, that is due to rounding.
 _ROUNDING = 1e-15

@@ -13,7 +13,7 @@ and :math:`\kappa_e = \sum_{i\in e} h_i`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -137,6 +137,8 @@ class Loss(ABC):
         Whether :meth:`of` uses the offset of numeric targets.
     family : str
         Regression of effects and tests for numeric targets (:data:`coterie.solver.regression.FAMILIES`).
+    has_probabilities : bool
+        Whether :meth:`probabilities` is defined.
     has_unit_penalty : bool
         Whether automatic values of C do not depend on the curvature of the loss.
     """
@@ -144,6 +146,7 @@ class Loss(ABC):
     default_score: ClassVar[str] = "r2"
     takes_offset: ClassVar[bool] = False
     family: ClassVar[str] = "linear"
+    has_probabilities: ClassVar[bool] = False
     has_unit_penalty: ClassVar[bool] = True
 
     n_outputs: int = 1
@@ -170,10 +173,12 @@ class Loss(ABC):
         """
         raise NotImplementedError
 
-    # Probabilities (n_samples, n_classes) from linear outputs, for losses that define them.
-    probabilities: ClassVar[Callable[[np.ndarray], np.ndarray] | None] = None
+    @staticmethod
+    def probabilities(outputs: np.ndarray) -> np.ndarray:
+        """Return probabilities (n_samples, n_classes) from linear outputs. Optional, with ``has_probabilities``."""
+        raise NotImplementedError
 
-    @classmethod
+    @classmethod  # noqa: B027 - most losses allow all targets
     def check(cls, targets: np.ndarray, weight: np.ndarray | None) -> None:
         """Raise a ``ValueError`` if the loss is not defined for some targets. ``weight`` is None if all are one."""
 

@@ -136,6 +136,8 @@ class LogisticLoss(SmoothLoss):
         The factors :math:`k_c`; 1 by default.
     """
 
+    has_probabilities = True
+
     def __init__(
         self,
         codes: np.ndarray,
