@@ -1,4 +1,4 @@
-"""Poisson regressions and score tests of counts: scikit-learn and bootstrap as references, and error rates under the null."""
+"""Poisson and Huber regressions and score tests: scikit-learn and bootstrap as references, error rates under the null."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from coterie.confidence.association import null_models
 from coterie.confidence.splits import split_tests
 from coterie.data import as_source
 from coterie.inputs.opening import Input
-from coterie.solver.regression import joint_p_values, poisson_fit
+from coterie.solver.regression import huber_fit, huber_width, joint_p_values, linear_effects, poisson_fit
 
 
 def data_of(X, y, *, offset=None, covariates=None, groups=None, weight=None):
@@ -121,3 +121,37 @@ def test_halves_test_the_rate_and_not_the_count(rng):
     tests = split_tests(data_of(X, y, offset=np.log(exposure)), weights, selected, np.empty(0, int), 5, "poisson")
     assert tests.p_value(np.array([1])) < 1e-6
     assert tests.p_value(np.array([0])) > 0.05
+
+
+def test_huber_regression_is_optimal_and_its_errors_are_those_of_the_bootstrap(rng):
+    X = design_of(rng.standard_normal((300, 2)))
+    y = 2.0 * X[:, 1] + rng.standard_t(1.5, 300)
+    weight = rng.integers(1, 3, 300).astype(float)
+    found = huber_fit(X, y, weight)
+    np.testing.assert_allclose(X.T @ (weight * found.cut), 0.0, atol=1e-6)
+    limit = np.abs(found.cut).max()
+    assert limit == pytest.approx(huber_width(y - X @ found.estimate.effect, weight), rel=1e-3)
+    repeated = np.repeat(np.arange(300), weight.astype(int))
+    other = huber_fit(X[repeated], y[repeated], np.ones(len(repeated)))
+    np.testing.assert_allclose(other.estimate.effect, found.estimate.effect, atol=1e-6)
+    own = huber_fit(X, y, np.ones(300)).estimate
+    effects = []
+    for _ in range(300):
+        rows = rng.integers(0, 300, 300)
+        effects.append(huber_fit(X[rows], y[rows], np.ones(300)).estimate.effect)
+    np.testing.assert_allclose(own.error, np.std(effects, axis=0), rtol=0.25)
+    # Least squares has no finite variance here.
+    assert (linear_effects(X, y, np.ones(300)).error > 2 * own.error).all()
+
+
+def test_tests_of_numbers_with_outliers_keep_their_level():
+    alone, joint = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((150, 100))
+        y = 5.0 + rng.standard_t(1.5, 150)
+        (model,) = null_models(data_of(X, y), [], np.arange(150), "huber")
+        alone.append(model.tests(X).p_value)
+        joint.append(joint_p_values(design_of(X[:, :8]), y, np.ones(150), None, None, "huber")[1:])
+    assert 0.035 <= (np.concatenate(alone) <= 0.05).mean() <= 0.06
+    assert 0.02 <= (np.concatenate(joint) <= 0.05).mean() <= 0.08

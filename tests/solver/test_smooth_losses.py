@@ -16,8 +16,9 @@ from coterie.solver.design import DenseDesign, Rows, design_of
 from coterie.solver.loss import Targets
 from coterie.solver.losses import LOSSES
 from coterie.solver.master import Master
+from coterie.solver.regression import huber_width
 from coterie.solver.ridge import fit_ridge
-from coterie.solver.smooth_losses import Huber, HuberLoss, LogisticLoss, PoissonLoss, huber_width
+from coterie.solver.smooth_losses import Huber, HuberLoss, LogisticLoss, PoissonLoss
 
 NAMES = ["logistic", "several", "poisson", "exposed", "huber"]
 

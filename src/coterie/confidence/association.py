@@ -10,7 +10,8 @@ model leaves unexplained (by a regression with the weights :math:`\omega v`), th
 Its p-value is the largest of up to three. The first comes from the t distribution (numbers) or the normal distribution
 (classes). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
 classes. The third comes from the sums over sample groups, if there are any, with as many degrees of freedom as there are
-groups less one. For counts, the variances are :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`, and without
+groups less one. For numbers with ``loss="huber"``, the residuals are
+those of a Huber regression, cut at its limit. For counts, the variances are :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`, and without
 sample groups every sample is a group of its own, which makes the test robust if the variance is another function of the mean.
 Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is
 the correlation of :math:`\tilde x_j` and :math:`\tilde x_k`.
@@ -30,7 +31,7 @@ from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import Input
 from coterie.order import in_order
-from coterie.solver.regression import linear_effects, logistic_effects, poisson_fit, standardised
+from coterie.solver.regression import huber_fit, linear_effects, logistic_effects, poisson_fit, standardised
 
 # Smallest variance of a label relative to the largest possible one, and smallest unexplained share of a feature's norm.
 _MIN_VARIANCE, _MIN_SHARE = 1e-9, 1e-6
@@ -248,7 +249,7 @@ def design_of(data: Input, features: np.ndarray, rows: np.ndarray, weight: np.nd
 def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray, family: str = "linear") -> list[NullModel]:
     """Return the null model of each output, given some features (besides the covariates).
 
-    ``family`` is that of numeric targets: ``"linear"`` or ``"poisson"``.
+    ``family`` is that of numeric targets: ``"linear"``, ``"huber"`` or ``"poisson"``.
     """
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, np.asarray(given, dtype=np.int64), rows, weight)
@@ -259,13 +260,21 @@ def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray
     offset = np.zeros(len(rows)) if data.offset is None else data.offset[rows]
     if family == "poisson":
         return [_poisson(rows, weight, design, outputs[0], offset, clusters)]
-    return [_linear(rows, weight, design, outputs[0] - offset, clusters)]
+    return [_linear(rows, weight, design, outputs[0] - offset, clusters, family)]
 
 
 def _linear(
-    rows: np.ndarray, weight: np.ndarray, design: np.ndarray, output: np.ndarray, clusters: np.ndarray | None
+    rows: np.ndarray,
+    weight: np.ndarray,
+    design: np.ndarray,
+    output: np.ndarray,
+    clusters: np.ndarray | None,
+    family: str,
 ) -> NullModel:
-    residual = output - design @ linear_effects(design, output, weight).effect
+    if family == "huber":
+        residual = huber_fit(design, output, weight).cut
+    else:
+        residual = output - design @ linear_effects(design, output, weight).effect
     freedom = float(weight.sum()) - np.linalg.matrix_rank(design)
     variance = max(float(weight @ residual**2) / max(freedom, 1.0), np.finfo(float).tiny)
     third = float(weight @ residual**3) / float(weight.sum())

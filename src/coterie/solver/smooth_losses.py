@@ -21,11 +21,7 @@ from coterie.kernels.losses import NOTHING, Evaluation, LossArrays
 from coterie.kernels.smooth import HUBER, LOGISTIC, POISSON, smooth_losses
 from coterie.solver.design import Rows
 from coterie.solver.loss import Loss, LossState, Targets
-
-# The limit of quadratic errors of the Huber loss is this many standard deviations: 95 % efficiency for normal errors.
-_HUBER_WIDTH = 1.345
-# Standard deviations of a normal distribution per median, or mean, absolute deviation.
-_MEDIAN_DEVIATION, _MEAN_DEVIATION = 1.4826, 1.2533
+from coterie.solver.regression import huber_width
 
 
 class SmoothLoss(Loss):
@@ -306,6 +302,7 @@ class HuberLoss(SmoothLoss):
 
     default_score = "d2_absolute_error"
     takes_offset = True
+    family = "huber"
 
     def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, width: float) -> None:
         self.targets = np.ascontiguousarray(targets, dtype=np.float64)
@@ -375,6 +372,7 @@ class Huber:
     width: float | None = None
 
     default_score = HuberLoss.default_score
+    family = HuberLoss.family
     takes_offset = True
     has_unit_penalty = False
 
@@ -394,35 +392,6 @@ class Huber:
     def constant_outputs(self, targets: Targets, weight: np.ndarray) -> np.ndarray:
         """Return the output of the best constant prediction."""
         return self.of(targets, weight, 1.0, True).evaluate(np.zeros((len(weight), 1))).intercept
-
-
-def huber_width(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return 1.345 robust standard deviations of some values, from the median absolute deviation.
-
-    If more than half of the values are equal, the mean absolute deviation is used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from coterie.solver.smooth_losses import huber_width
-    >>> round(huber_width(np.array([1.0, 2.0, 3.0, 4.0, 1000.0]), np.ones(5)), 3)
-    1.994
-    """
-    used = weight > 0.0
-    deviation = np.abs(values[used] - _median(values[used], weight[used]))
-    scale = _MEDIAN_DEVIATION * _median(deviation, weight[used])
-    if scale <= 1e-12 * deviation.max(initial=0.0):
-        scale = _MEAN_DEVIATION * float(np.average(deviation, weights=weight[used]))
-    return _HUBER_WIDTH * max(scale, np.finfo(float).tiny)
-
-
-def _median(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return the weighted median: the mean of the lower and the upper one."""
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weight[order])
-    half = 0.5 * total[-1]
-    lower, upper = np.searchsorted(total, half * (1.0 - 1e-12)), np.searchsorted(total, half * (1.0 + 1e-12))
-    return 0.5 * float(values[order[lower]] + values[order[min(upper, len(order) - 1)]])
 
 
 def _numbered(*values: np.ndarray) -> np.ndarray:
