@@ -1,20 +1,20 @@
 r"""Score tests: the association of single features with the outcome, given covariates and some other features.
 
 The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers, a
-logistic regression for classes (each class against the others) and a Poisson regression for counts. With residuals
-:math:`r_i`, variances :math:`v_i`, sample weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null
-model leaves unexplained (by a regression with the weights :math:`\omega v`), the statistic is
+logistic regression for classes (each class against the others), a Poisson regression for counts, and a Huber regression, whose
+errors are cut at its limit, for numbers with outliers. With residuals :math:`r_i`, variances :math:`v_i`, sample weights
+:math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null model leaves unexplained (by a regression with the
+weights :math:`\omega v`), the statistic is
 
 .. math:: z_j = \sum_i \omega_i \tilde x_{ij} r_i \Big/ \Big(\sum_i \omega_i v_i \tilde x_{ij}^2\Big)^{1/2}.
 
 Its p-value is the largest of up to three. The first comes from the t distribution (numbers) or the normal distribution
 (classes). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
 classes. The third comes from the sums over sample groups, if there are any, with as many degrees of freedom as there are
-groups less one. For numbers with ``loss="huber"``, the residuals are
-those of a Huber regression, cut at its limit. For counts, the variances are :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`, and without
+groups less one. For counts, the variances are :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`, and without
 sample groups every sample is a group of its own, which makes the test robust if the variance is another function of the mean.
-Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is
-the correlation of :math:`\tilde x_j` and :math:`\tilde x_k`.
+Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is the correlation of
+:math:`\tilde x_j` and :math:`\tilde x_k`.
 """
 
 from __future__ import annotations

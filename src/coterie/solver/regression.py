@@ -366,8 +366,6 @@ def effects(
     if family == "logistic":
         return logistic_effects(design, targets, weight, clusters)
     targets = targets if offset is None else targets - offset
-    return (
-        huber_fit(design, targets, weight, clusters).estimate
-        if family == "huber"
-        else linear_effects(design, targets, weight, clusters)
-    )
+    if family == "huber":
+        return huber_fit(design, targets, weight, clusters).estimate
+    return linear_effects(design, targets, weight, clusters)
