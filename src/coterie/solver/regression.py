@@ -330,8 +330,9 @@ def joint_p_values(
 ) -> np.ndarray:
     """Return the p-value of each column of a regression on all columns; 1 where it is unknown.
 
-    The parameters are those of :func:`effects`. Classes are tested by least squares as well. The standard errors are the larger of the robust and the classical ones. Robust errors alone vanish for a column
-    with a few nonzero values of the same target.
+    The parameters are those of :func:`effects`. Classes are tested by least squares as well. The standard errors are
+    the larger of the robust and the classical ones. Robust errors alone vanish for a column with a few nonzero values of the
+    same target.
     """
     if family in ("poisson", "huber"):
         return np.where(design.any(axis=0), effects(family, design, targets, weight, clusters, offset).p_value, 1.0)
