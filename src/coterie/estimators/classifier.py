@@ -67,8 +67,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     %(n_features_to_select)s
 
     loss : str or Loss, default="squared_hinge"
-        Loss function: ``"squared_hinge"`` as in the papers, or a subclass of :class:`coterie.solver.losses.Loss`; see "Adding
-        a loss" in the documentation.
+        Loss function: ``"squared_hinge"`` as in the papers, ``"logistic"``, whose outputs are log-odds, or a subclass of
+        :class:`coterie.solver.loss.Loss`; see "Adding a loss" in the documentation. More than two classes are each against
+        the rest.
 
     %(n_features_per_round)s
 
@@ -81,7 +82,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     C : float or "auto", default="auto"
         Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 1 for standardised features, and
         otherwise 1 divided by the geometric mean of the variances of the features. If at least nine of ten values are
-        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features.
+        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features. For
+        ``loss="logistic"`` it is also divided by the mean variance of the labels.
 
     %(fit_intercept)s
 
@@ -322,7 +324,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     Cs : int or list of float, default=3
         Values of C, the weight of the loss, to choose from. An integer is a number of values with equal ratios, divided by a
         typical variance of the features (1 for standardised features): between 1e-3 and 0.1 if all models use whole groups,
-        otherwise between 1e-3 and 1.
+        otherwise between 1e-3 and 1. For ``loss="logistic"`` it is also divided by the mean variance of the labels.
 
     %(choice)s
 

@@ -36,7 +36,7 @@ from coterie.validation.metrics import explained
 class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     """Regressor that selects a few features and groups the features correlated with each of them.
 
-    The Group Discovery Machine with squared loss. Parameters, attributes and certificates are those of
+    The Group Discovery Machine with a loss for numbers or counts. Parameters, attributes and certificates are those of
     :class:`GroupDiscoveryClassifier`.
 
     Parameters
@@ -44,8 +44,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     %(n_features_to_select)s
 
     loss : str or Loss, default="squared"
-        Loss function: ``"squared"``, or a subclass of :class:`coterie.solver.losses.Loss`; see "Adding a loss" in the
-        documentation.
+        Loss function: ``"squared"``; ``"huber"``, which is linear for errors of more than 1.345 robust standard deviations of
+        the target; ``"poisson"`` for counts, with the logarithm as link; or a subclass of :class:`coterie.solver.loss.Loss`
+        (see "Adding a loss" in the documentation).
 
     %(n_features_per_round)s
 
@@ -58,7 +59,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     C : float or "auto", default="auto"
         Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 0.3 for standardised features, and
         otherwise 0.3 divided by the geometric mean of the variances of the features. If at least nine of ten values are
-        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features.
+        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features. For
+        other losses than ``"squared"`` it is also divided by the mean curvature of the loss (for counts, their mean).
 
     %(fit_intercept)s
 
@@ -98,6 +100,12 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     2 groups, 3 features
       1. 2 ~ 5 (+0.97)
       2. 7 (alone)
+
+    Counts:
+
+    >>> counts = rng.poisson(np.exp(1 + 0.5 * X[:, 7]))
+    >>> GroupDiscoveryRegressor(1, loss="poisson").fit(X, counts).support_features_
+    array([7])
     """
 
     _target = "numbers"
@@ -235,7 +243,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Folds of the cross-validation. An integer is a number of shuffled folds.
 
     scoring : str, callable or None, default=None
-        Score, as in scikit-learn; None for R². Sample weights are passed to it. A callable
+        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error) and ``"poisson"`` (deviance).
+        Sample weights are passed to it. A callable
         ``scorer(estimator, X, y)`` gets as X the predicted values of the held-out samples, of shape
         (n_samples, 1), and as estimator an object that predicts from them.
 
