@@ -391,7 +391,8 @@ covariates : array-like or data frame of shape (n_samples, n_covariates), defaul
     "offset": """
 offset : array-like of shape (n_samples,), default=None
     Number per sample that the model takes into account, such as a polygenic prediction. For numbers it is added to the
-    outputs with weight 1; for counts, it is the logarithm of an exposure. For classes, whose decision values have no scale, it is a covariate with a fitted weight.
+    outputs with weight 1; for counts, it is the logarithm of an exposure. For classes, whose decision values have no scale,
+    it is a covariate with a fitted weight.
 """,
     "new_offset": """
 offset : array-like of shape (n_samples,), default=None

@@ -366,7 +366,7 @@ class Huber:
     >>> from coterie.solver.smooth_losses import Huber
     >>> X, y = load_diabetes(return_X_y=True)
     >>> GroupDiscoveryRegressor(2, loss=Huber(width=20.0)).fit(X, y).support_features_
-    array([2, 8])
+    array([8, 2])
     """
 
     width: float | None = None
