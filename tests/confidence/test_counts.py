@@ -59,7 +59,8 @@ def test_large_counts_and_extreme_exposures(rng):
     assert found.mean.sum() == pytest.approx(y.sum(), rel=1e-3)
 
 
-def test_the_statistic_is_that_of_the_quasi_poisson_score_test(rng):
+def test_the_statistic_is_that_of_the_score_test_with_the_larger_variance(rng):
+    """The variance is that of a quasi-Poisson or of a negative binomial distribution."""
     X, K = rng.standard_normal((300, 4)), rng.standard_normal((300, 1))
     offset = rng.standard_normal(300)
     y = rng.poisson(np.exp(0.3 * K[:, 0] + offset) * rng.gamma(2.0, 0.5, 300))
@@ -68,10 +69,14 @@ def test_the_statistic_is_that_of_the_quasi_poisson_score_test(rng):
     fit = PoissonRegressor(alpha=0, tol=1e-12, max_iter=1000, solver="newton-cholesky")
     mean = np.exp(offset) * fit.fit(design[:, 1:], y / np.exp(offset), np.exp(offset)).predict(design[:, 1:])
     dispersion = max(1.0, ((y - mean) ** 2 / mean).sum() / (300 - 3))
+    excess = ((y - mean) ** 2 - mean).sum() / (mean**2).sum() * 300 / (300 - 3)
+    variance = np.maximum(dispersion * mean, mean + excess * mean**2)
+    assert (variance > dispersion * mean).any()
+    assert (variance == dispersion * mean).any()
     for j in range(3):
-        root = np.sqrt(mean)
+        root = np.sqrt(variance)
         rest = X[:, j] - design @ np.linalg.lstsq(design * root[:, None], X[:, j] * root, rcond=None)[0]
-        z = rest @ (y - mean) / np.sqrt(dispersion * (mean @ rest**2))
+        z = rest @ (y - mean) / np.sqrt(variance @ rest**2)
         assert model.tests(X[:, [j]]).z[0] == pytest.approx(z, abs=0.02)
 
 

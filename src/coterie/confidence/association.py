@@ -11,8 +11,8 @@ weights :math:`\omega v`), the statistic is
 Its p-value is the largest of up to three. The first comes from the t distribution (numbers) or the normal distribution
 (classes). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
 classes. The third comes from the sums over sample groups, if there are any, with as many degrees of freedom as there are
-groups less one. For counts, the variances are :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`, and without
-sample groups every sample is a group of its own, which makes the test robust if the variance is another function of the mean.
+groups less one. For counts, the variances are the larger of :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`
+(quasi-Poisson) and :math:`\mu_i + \kappa\mu_i^2` with a :math:`\kappa \ge 0` from the squared residuals (negative binomial).
 Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is the correlation of
 :math:`\tilde x_j` and :math:`\tilde x_k`.
 """
@@ -305,9 +305,9 @@ def _poisson(
     mean = np.maximum(fit.mean, np.finfo(float).tiny)
     if design.shape[1] == 1:  # the prior of the intercept would leave a small rest
         mean *= float(weight @ counts) / float(weight @ mean)
-    variance = np.maximum(fit.dispersion * mean, _MIN_VARIANCE * fit.dispersion * mean.max())
-    # The skewness is that of a negative binomial distribution with this dispersion.
-    third = variance * (2.0 * fit.dispersion - 1.0)
-    freedom = float(weight.sum()) - np.linalg.matrix_rank(design)
-    own = np.arange(len(rows)) if clusters is None else clusters
-    return NullModel(rows, weight, counts - mean, variance, third, design, freedom, own)
+    residual, freedom = counts - mean, float(weight.sum()) - np.linalg.matrix_rank(design)
+    excess = float(weight @ (residual**2 - mean)) / float(weight @ mean**2) * float(weight.sum()) / max(freedom, 1.0)
+    variance = np.maximum(fit.dispersion * mean, mean + max(excess, 0.0) * mean**2)
+    variance = np.maximum(variance, _MIN_VARIANCE * variance.max())
+    third = variance * (2.0 * variance / mean - 1.0)  # that of a negative binomial distribution
+    return NullModel(rows, weight, residual, variance, third, design, freedom, clusters)
