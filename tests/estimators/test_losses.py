@@ -202,6 +202,15 @@ def test_models_are_saved_by_the_name_of_their_loss(counts, tmp_path, name, loss
     np.testing.assert_array_equal(other.coef_, model.coef_)
 
 
+def test_a_huber_loss_with_a_width_is_saved(rng, tmp_path):
+    X = rng.standard_normal((60, 5))
+    model = GroupDiscoveryRegressor(2, loss=Huber(1.5)).fit(X, X[:, 1] + rng.standard_normal(60))
+    coterie.save(model, tmp_path / "model")
+    loaded = coterie.load(tmp_path / "model")
+    assert loaded.loss == Huber(1.5)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
 def test_automatic_values_of_C_do_not_depend_on_the_size_of_the_counts(rng):
     X = rng.standard_normal((100, 8))
     y = rng.poisson(20 * np.exp(0.3 * X[:, 1]))
