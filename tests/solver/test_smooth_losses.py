@@ -121,6 +121,15 @@ def test_intercepts_at_extreme_outputs(seed, name, size):
     assert cold.value == pytest.approx(warm.value, rel=1e-9)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_residuals_sum_to_zero_beyond_the_digits_of_the_intercept(rng, name):
+    """An intercept of -1e7 is known to 1e-9 only; the residuals are corrected by one linear step."""
+    loss, _ = made(name, rng)
+    z = 1e7 + rng.standard_normal((60, loss.n_outputs))
+    for state in (loss.evaluate(z), loss.evaluate(z, loss.evaluate(z + 0.1))):
+        assert np.abs(state.residual.sum(axis=0)).max() <= 1e-14 * np.abs(state.residual).sum()
+
+
 def test_counts_of_zero_have_a_finite_state():
     state = PoissonLoss(np.zeros(5), np.ones(5), 1.0, True).evaluate(np.arange(5.0)[:, None])
     assert np.isfinite(state.intercept).all()
