@@ -77,6 +77,7 @@ PAGES = {
             "big_shapes.py",
         )
     ),
+    "outcomes-evidence": Page(("outcomes.py",), by_hand=True),
     "pitfalls": Page(("pitfalls.py",)),
     "plain-estimators": Page(("plain_estimators.py",)),
     "plink-clump-evidence": Page(("plink_clump.py",)),

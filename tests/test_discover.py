@@ -206,7 +206,7 @@ def test_the_page_is_shown_and_saved(found, tmp_path):
     ("options", "error", "message"),
     [
         ({"task": "clustering"}, ValueError, "^task='clustering' must be one of auto, classification, "
-         "regression, survival, one-class.$"),
+         "regression, survival, counts, one-class.$"),
         ({"fast": "yes"}, ValueError, "^fast='yes' must be "),
         ({"n_pairs": -1}, ValueError, "^n_pairs=-1 must be a whole number of at least 0"),
         ({"n_permutations": 1.5}, ValueError, "^n_permutations=1.5 must be a whole number of at least 0"),

@@ -182,14 +182,16 @@ def test_an_offset_that_contains_y_is_an_error(make):
         kind(3).fit(X, y, offset=y + 1.0)
 
 
-def test_offset_of_numbers_requires_the_squared_loss():
+def test_offset_of_numbers_requires_a_loss_that_uses_it():
     from coterie.solver.losses import SquaredLoss
 
     class Other(SquaredLoss):
-        pass
+        @classmethod
+        def of(cls, targets, weight, C, fit_intercept):
+            return SquaredLoss(targets.values, weight, C, fit_intercept)
 
     X, y, offset, _ = numbers()
-    with pytest.raises(ValueError, match="requires loss='squared'"):
+    with pytest.raises(ValueError, match="requires a loss that uses it: 'squared', 'huber' or 'poisson'"):
         GroupDiscoveryRegressor(3, loss=Other).fit(X, y, offset=offset)
 
 

@@ -21,9 +21,10 @@ from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
+from coterie.inputs.offsets import log_exposure
 from coterie.inputs.sample_groups import read_sample_groups
 from coterie.inputs.survival import survival_records
-from coterie.inputs.targets import task_of
+from coterie.inputs.targets import SettledTask, settle_by_labels
 from coterie.inputs.types import (
     ClientLike,
     CovariatesLike,
@@ -35,13 +36,14 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.interruption import stop_requested
-from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, load
+from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, TASK_SETTINGS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.held_out import held_out_of
 from coterie.report.judgement import FDR, judge
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
+from coterie.solver.losses import LOSSES
 
 # Parameters by name, with values of any kind.
 Settings: TypeAlias = Mapping[str, Any]
@@ -52,6 +54,8 @@ FEW_FEATURES = 100
 _N_FOLDS = 5
 # Smallest number of samples of a class for nested validation.
 _MIN_CLASS_SIZE = 3
+# Task of a loss by the kind of its targets.
+_TASK_OF_TARGETS = {"classes": "classification", "numbers": "regression"}
 # Ratio of the largest to the smallest standard deviation above which scales count as very different.
 _MAX_SCALE_RATIO = 100.0
 
@@ -65,6 +69,7 @@ def discover(
     groups: SampleGroupsLike = None,
     covariates: CovariatesLike = None,
     offset: SamplesLike = None,
+    exposure: SamplesLike = None,
     feature_names: NamesLike = None,
     task: str = "auto",
     fast: bool = False,
@@ -112,13 +117,17 @@ def discover(
         Number per sample that the model takes into account, such as a polygenic prediction
         (:func:`coterie.polygenic_offset`). For numbers its weight is 1. For classes its weight is fitted.
 
+    exposure : array-like of shape (n_samples,), default=None
+        Positive exposure of each sample, such as a time at risk, for ``task="counts"``. Its logarithm is the offset.
+
     feature_names : array-like of str or callable, default=None
         Names of the features, for data without names.
 
-    task : {"auto", "classification", "regression", "survival", "one-class"}, default="auto"
-        Kind of prediction. ``"auto"`` decides by the labels: text, booleans and integers that repeat are classes, and a
-        structured array contains survival times. For ``"one-class"``, labels 1 (normal) and -1 (outlier) allow validation;
-        other labels are not used.
+    task : {"auto", "classification", "regression", "counts", "survival", "one-class"}, default="auto"
+        Kind of prediction. ``"auto"`` decides by the name of a loss, then by the labels: text, booleans and integers that
+        repeat are classes, and a structured array contains survival times; a warning states if integers could also be a
+        quantity. ``"counts"`` is regression with ``loss="poisson"``. For ``"one-class"``, labels 1 (normal) and -1 (outlier)
+        allow validation; other labels are not used.
 
     fast : bool, default=False
         Fit once with given settings, without validation and confidences.
@@ -191,18 +200,22 @@ def discover(
     <Report, ... kB, not saved>
     """
     settings = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose, **parameters}
+    task = task_by_loss(task, settings)
     check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations, fdr=fdr)
+    if exposure is not None:
+        offset = _offset_of(exposure, offset, task)
     data = open_data(
         X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups,
         feature_names=feature_names, name=name, label=label, reader="discover", client=client,
     )  # fmt: skip
     if image_shape is not None:
         check_image(image_shape, image_order, data.source.shape[1])
-    task = _settled(task, data)
+    task, note = _settled(task, data)
     if task == "survival":
         data = replace(data, y=survival_records(data.y))
     began = time.perf_counter()
     reported = _ReportedWarnings()
+    reported.warn([note] if note else [])
     cautions = _cautions(data, task)
     reported.warn([caution.text for caution in cautions] + _warnings_about_data(data, settings))
     with recorded(UserWarning, RuntimeWarning) as caught:
@@ -270,6 +283,14 @@ def check_settings(
     check_parameters(_estimator((DISCOVERY if plain else DISCOVERY_CV)[supposed], chosen, supposed, fast=fast))
 
 
+def task_by_loss(task: str, parameters: Settings) -> str:
+    """Return the task; for ``"auto"``, the one of the loss, if its name is given."""
+    loss = parameters.get("loss")
+    if task != "auto" or not isinstance(loss, str):
+        return task
+    return next((own for kind, own in _TASK_OF_TARGETS.items() if loss in LOSSES[kind]), task)
+
+
 def validates(task: str, y: TargetsLike, parameters: Settings, *, fast: bool = False) -> bool:
     """Return True if settings are chosen by validation. With one class, this requires enough outliers for every fold."""
     if fast or parameters.get("n_features_to_select") == "auto":
@@ -302,8 +323,19 @@ def _scales(view: FeatureView) -> tuple[float, float]:
     return float(scale.min(initial=np.inf, where=scale > 0)), float(scale.max(initial=0.0))
 
 
-def _settled(task: str, data: OpenedData) -> str:
-    """Return the task; for ``"auto"``, the one that the labels imply."""
+def _offset_of(exposure: SamplesLike, offset: SamplesLike, task: str) -> np.ndarray:
+    """Return the offset that stands for an exposure."""
+    if task != "counts":
+        raise ParameterError(f"exposure requires task='counts', got task={task!r}.", "exposure", "task")
+    if offset is not None:
+        raise ParameterError(
+            "exposure and offset cannot be combined. Add the logarithm of the exposure to the offset.", "exposure"
+        )
+    return log_exposure(exposure)
+
+
+def _settled(task: str, data: OpenedData) -> SettledTask:
+    """Return the task; for ``"auto"``, the one that the labels imply, with a note."""
     if task == "one-class":
         if data.covariates is not None:
             raise ParameterError(
@@ -311,10 +343,11 @@ def _settled(task: str, data: OpenedData) -> str:
             )
         if data.offset is not None:
             raise ParameterError("offset cannot be used with task='one-class'. Leave out the offset.", "offset", "task")
-        return task
+        return SettledTask(task, "")
     if data.y is None:
         raise ParameterError("y is None and the data have no labels. Pass y, or use task='one-class'.", "task")
-    return task_of(np.asarray(data.y)) if task == "auto" else task
+    groups = None if data.groups is None else np.asarray(data.groups)
+    return settle_by_labels(np.asarray(data.y), groups) if task == "auto" else SettledTask(task, "")
 
 
 def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> GroupDiscovery:
@@ -361,7 +394,7 @@ def _smallest_class(data: OpenedData, task: str) -> int:
     units = np.arange(n_samples) if data.groups is None else read_sample_groups(data.groups, n_samples)
     if task == "survival":
         return len(np.unique(units[np.asarray(data.y)["event"]]))
-    labels = np.zeros(n_samples) if task == "regression" else np.asarray(data.y)
+    labels = np.zeros(n_samples) if task in ("regression", "counts") else np.asarray(data.y)
     return min(len(np.unique(units[labels == label])) for label in np.unique(labels))
 
 
@@ -402,7 +435,11 @@ def _estimator(place: str, parameters: Settings, task: str, *, fast: bool) -> Gr
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"discover() got an unexpected keyword argument {foreign!r}.{hint}")
         raise ParameterError(f"{foreign} cannot be used with task={task!r}. Omit it.", foreign, "task")
-    return load(place)(**parameters)
+    fixed = TASK_SETTINGS.get(task, {})
+    for name, value in fixed.items():
+        if parameters.get(name, value) != value:
+            raise ParameterError(f"{name}={parameters[name]!r} cannot be used with task={task!r}. Omit it.", name, "task")
+    return load(place)(**{**parameters, **fixed})
 
 
 def _names(place: str) -> list[str]:
@@ -443,7 +480,7 @@ def _cautions(data: OpenedData, task: str) -> list[Caution]:
     survival = task == "survival"
     about = AboutSamples(
         np.asarray(data.y)["time"] if survival else data.y,
-        "regression" if survival else task,
+        "regression" if task in ("counts", "survival") else task,
         groups=data.groups,
         covariates=data.covariates,
         columns=data.other_columns,

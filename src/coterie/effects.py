@@ -1,4 +1,4 @@
-"""Effects of groups in readable units: log-odds, log hazard ratios, or units of the target, per standard deviation.
+"""Effects of groups: log-odds, logarithms of hazard or rate ratios, or units of the target, per standard deviation.
 
 The effects come from one regression of the target on the support features of all groups, not from the weights of the model,
 which shrink with C. They are estimates after selection: the same samples chose the features, so that effects are too large
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread
 from coterie._warnings import ignored
-from coterie.estimators.base import GroupDiscovery, input_of, task_of
+from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.offsets import check_offset
@@ -23,7 +23,9 @@ from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
 from coterie.solver.cox_regression import cox_effects
-from coterie.solver.regression import linear_effects, logistic_effects, standardised
+from coterie.solver.loss import trait
+from coterie.solver.regression import effects as regression_effects
+from coterie.solver.regression import standardised
 
 # Groups that are fitted jointly, and groups that get an effect at all.
 _BLOCK, _MAX_GROUPS = 100, 2000
@@ -140,11 +142,13 @@ def group_effects(
     support features of the other groups and the covariates. With more than two classes there is one effect per class, against
     the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it
     finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units. For
-    survival times, it is the log hazard ratio of a Cox regression with Efron's rule for ties and the same prior.
+    survival times, it is the log hazard ratio of a Cox regression with Efron's rule for ties and the same prior. For counts
+    (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson regression with the same prior.
 
     The intervals are Wald intervals: from the curvature for classes and survival times, and heteroscedasticity-robust (HC3)
-    for numbers. With sample groups, standard errors are cluster-robust and at least those of independent samples, and the
-    quantile is that of a t distribution. With no more sample groups than coefficients, there is no interval.
+    for numbers. Those of counts are the wider of robust and quasi-Poisson intervals. With sample groups, standard errors are
+    cluster-robust and at least those of independent samples, and the quantile is that of a t distribution. With no more sample
+    groups than coefficients, there is no interval.
 
     The effects do not depend on C, apart from the choice of features. The same samples chose the features, so that effects
     are too large on average. An interval that excludes 0 is therefore no evidence for a group: with random labels, nearly all
@@ -172,11 +176,12 @@ def group_effects(
     if "covariate_names_" not in data.attributes and hasattr(model, "covariate_names_"):
         names = ", ".join(model.covariate_names_)
         raise ValueError(f"The model was fitted with covariates ({names}). Pass them with covariates=.")
-    return effects_of(model.groups_, data)
+    return effects_of(model.groups_, data, str(trait(settings_of(model).loss, "family")))
 
 
-def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
-    """Return the effects of groups in opened data with classes, numbers or survival times."""
+def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> GroupEffects:
+    """Return the effects of groups in opened data; ``family`` is the regression for numbers."""
+    family = family if data.classes is None else "logistic"
     n_classes = 0 if data.classes is None else len(data.classes)
     n_outputs = n_classes if n_classes > 2 else 1
     n_described = min(len(groups), _MAX_GROUPS)
@@ -200,12 +205,9 @@ def effects_of(groups: FeatureGroups, data: Input) -> GroupEffects:
             for output in range(n_outputs):
                 if data.is_survival:
                     found = cox_effects(design, targets, weight, clusters, offset)
-                elif data.classes is None:
-                    numbers = targets.astype(np.float64) - (0.0 if offset is None else offset)
-                    found = linear_effects(design, numbers, weight, clusters)
                 else:
-                    positive = targets == (output if n_classes > 2 else 1)
-                    found = logistic_effects(design, positive.astype(np.float64), weight, clusters)
+                    wanted = targets if data.classes is None else targets == (output if n_classes > 2 else 1)
+                    found = regression_effects(family, design, wanted.astype(np.float64), weight, clusters, offset)
                 own = slice(1, 1 + dense.shape[1])
                 effects[part, output] = found.effect[own]
                 low[part, output] = found.effect[own] - found.quantile * found.error[own]

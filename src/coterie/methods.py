@@ -96,14 +96,18 @@ DISCOVERY = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifier",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressor",
     "survival": "coterie.estimators.survival:GroupDiscoverySurvival",
+    "counts": "coterie.estimators.regressor:GroupDiscoveryRegressor",
     "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClass",
 }
 DISCOVERY_CV = {
     "classification": "coterie.estimators.classifier:GroupDiscoveryClassifierCV",
     "regression": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
     "survival": "coterie.estimators.survival:GroupDiscoverySurvivalCV",
+    "counts": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
     "one-class": "coterie.estimators.one_class_cv:GroupDiscoveryOneClassCV",
 }
+# Parameters that a task fixes.
+TASK_SETTINGS: Mapping[str, Mapping[str, Any]] = {"counts": {"loss": "poisson"}}
 # Parameters of the validated estimators for which coterie.discover has another default.
 DISCOVERY_DEFAULTS: Mapping[str, Any] = {"rule": "one_se"}
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")

@@ -295,7 +295,10 @@ def test_only_results_are_replaced_and_only_with_overwrite(shell, svm):
         ),
         (["--fast", "--n-features-to-select", "cv"], "--n-features-to-select cv requires validation, which --fast skips"),
         (["--n-features-to-select", "all"], "--n-features-to-select all must be a whole number, a fraction, 'auto' or 'cv'."),
-        (["--task", "numbers"], "--task numbers must be one of auto, classification, regression, survival, one-class."),
+        (
+            ["--task", "numbers"],
+            "--task numbers must be one of auto, classification, regression, survival, counts, one-class.",
+        ),
         (["--task", "regression", "--class-weight", "balanced"], "--class-weight cannot be used with --task regression. Omit"),
     ],
 )

@@ -213,7 +213,7 @@ def test_models_with_probabilities(tmp_path):
     assert not hasattr(plain, "predict_proba")
     with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as caught:
         _ = plain.predict_proba
-    assert "Use GroupDiscoveryClassifierCV or" in str(caught.value.__cause__)
+    assert "Use loss='logistic', GroupDiscoveryClassifierCV or" in str(caught.value.__cause__)
     assert hasattr(GroupDiscoveryClassifierCV(), "predict_proba")
     model = GroupDiscoveryClassifierCV(2, Cs=2, cv=2, random_state=0).fit(X, labels)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))

@@ -38,8 +38,8 @@ DiscoverTask = Annotated[
     str,
     option(
         "Data",
-        "Kind of prediction: auto (by the labels), classification, regression, survival (with --time and --event), or "
-        "one-class. For one-class, labels 1 (normal) and -1 (outlier) allow validation; other labels are not used.",
+        "Kind of prediction: auto (by the labels), classification, regression, counts (--exposure), survival (with --time and "
+        "--event), or one-class. For one-class, labels 1 (normal) and -1 (outlier) allow validation. Others are not used.",
         "--task -t",
         common=True,
     ),
@@ -97,7 +97,7 @@ Parameters = Annotated[
             "contamination": "Share of the normal samples to reject (one-class), at most 0.5.",
             "threshold_rule": "Threshold (one-class): the quantile at --contamination of training samples or, with --fast, of "
             "held_out ones, or the margin of the papers.",
-            "loss": "Loss function.",
+            "loss": "Loss function: squared_hinge or logistic for classes, squared, huber or poisson for numbers.",
             "ties": "Rule for tied event times: breslow or efron.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",
@@ -121,7 +121,7 @@ Parameters = Annotated[
             "n_features_to_select": "chosen by validation; with --fast 100, or auto for up to 100 features",
             "C": "chosen by validation; auto with --fast, 1.0 for one-class",
             "thresholds": "the value of --threshold",
-            "loss": "squared_hinge; squared for regression",
+            "loss": "squared_hinge; squared for regression; poisson for counts",
             "class_weight": "none",
             "scoring": "accuracy; r2 for regression; concordance_index for survival; balanced_accuracy for one-class",
             "embedded_cv": "none",
@@ -183,20 +183,22 @@ def discover(
         - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         - coterie discover tumours.csv --time days --event died
         - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
+        - coterie discover visits.csv --label visits --task counts --exposure months
         - coterie discover cells.h5ad --label disease --sample-groups donor
         - coterie discover cohort.bed --chromosome 7 --polygenic-offset -o chromosome-7
         - coterie discover digits.npz --image-shape 28,28
         - coterie discover shared/x.store --dask tcp://scheduler:8786
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
-    from coterie.discovery import check_settings, validates
+    from coterie.discovery import check_settings, task_by_loss, validates
     from coterie.files import claimed, claimed_files
+    from coterie.inputs.targets import settle_by_labels
     from coterie.persistence import save
     from coterie.report.folder import check_output, write_result
 
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
-        task = survival.settle(task, options.label)
+        task = survival.settle(task_by_loss(task, parameters), options.label)
         check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
         offsets.check(cluster.dask is not None)
@@ -205,11 +207,13 @@ def discover(
         with cluster.opened(data, used, console, adjusts=True, validates=True) as opened:
             labelled = survival.with_targets(opened, data, options) if task == "survival" else opened
             settled = settle_task(task, labelled.y, data)
+            if task == "auto" and labelled.y is not None:
+                settled = settle_by_labels(labelled.y, labelled.sample_groups).task
             dataset, offset = offsets.apply(labelled, settled, console, parameters.get("n_jobs"))
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
                 console.note("The model is fitted to samples labelled 1. Samples labelled -1 are outliers for validation.")
-            about = {"task": settled, "label": used.label, "image_shape": shape, "offset": offset}
+            about = {"task": task, "label": used.label, "image_shape": shape, "offset": offset}
             result, code = run(dataset, console, **about, **validation, **parameters)
             genetics.add_association(result.model, dataset, settled, offset)
             with console.collecting_warnings():

@@ -35,6 +35,32 @@ class OffsetFile:
         option(_PANEL, "Chromosome to analyse, which also selects its line of a .loco file.", metavar="NAME", default="all"),
     ] = None
 
+    exposure: Annotated[
+        str | None,
+        option(
+            _PANEL,
+            "Column of the data with the exposure of each sample, such as a time at risk (--task counts). Its logarithm is "
+            "the offset, and it is not a feature.",
+            metavar="COLUMN",
+        ),
+    ] = None
+
+    def _exposed(self, dataset: Dataset) -> tuple[Dataset, np.ndarray]:
+        """Return the data without the column of exposures, and the offset that stands for them."""
+        import numpy as np
+
+        from coterie.data.opening import with_features
+        from coterie.inputs.offsets import log_exposure
+
+        source, names = dataset.source, dataset.source.feature_names
+        place = next((j for j, name in enumerate(names or ()) if name == self.exposure), None)
+        if place is None:
+            raise ValueError(f"--exposure {self.exposure}: the data have no numeric column of this name.")
+        column = source.columns(np.array([place]))
+        values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray(), dtype=np.float64)[:, 0]
+        narrowed = with_features(dataset, np.delete(np.arange(source.shape[1]), place))
+        return replace(narrowed, notes={**narrowed.notes, "exposure": str(self.exposure)}), log_exposure(values)
+
     def _values_in_file(self, dataset: Dataset) -> np.ndarray | None:
         """Return the offset of the samples of the (narrowed) data; None without a file."""
         if self.offset is None:
@@ -48,10 +74,14 @@ class OffsetFile:
     def for_prediction(self, estimator: Any, dataset: Dataset) -> dict[str, Any]:
         """Return the argument ``offset`` for a fitted model."""
         fitted = hasattr(estimator, "offset_coef_")
+        if fitted and self.exposure is not None:
+            return {"offset": self._exposed(dataset)[1]}
+        if not fitted and self.exposure is not None:
+            raise ValueError("The model was fitted without an exposure. Remove --exposure.")
         if not fitted and self.offset is not None:
             raise ValueError("The model was fitted without an offset. Remove --offset.")
         if fitted and self.offset is None:
-            raise ValueError("The model was fitted with an offset. Pass that of the new samples with --offset.")
+            raise ValueError("The model was fitted with an offset. Pass that of the new samples with --offset or --exposure.")
         return {"offset": self._values_in_file(dataset)} if fitted else {}
 
 
@@ -73,7 +103,14 @@ class OffsetOptions(OffsetFile):
         """Raise a ``ValueError`` for options that cannot be combined, before the data are read."""
         if self.offset is not None and self.polygenic_offset:
             raise ValueError("--polygenic-offset and --offset cannot be combined. Remove one of them.")
-        for name, given in (("--polygenic-offset", self.polygenic_offset), ("--chromosome", self.chromosome is not None)):
+        if self.exposure is not None and (self.offset is not None or self.polygenic_offset):
+            raise ValueError("--exposure and another offset cannot be combined. Remove one of them.")
+        local = {
+            "--polygenic-offset": self.polygenic_offset,
+            "--chromosome": self.chromosome is not None,
+            "--exposure": self.exposure is not None,
+        }
+        for name, given in local.items():
             if given and on_cluster:
                 raise ValueError(f"{name} needs all features in this process. Remove --dask.")
 
@@ -84,6 +121,10 @@ class OffsetOptions(OffsetFile):
         for name, given in (("--polygenic-offset", self.polygenic_offset), ("--offset", self.offset is not None)):
             if given and task == "one-class":
                 raise ValueError(f"{name} cannot be used with --task one-class. Remove it.")
+        if self.exposure is not None and task != "counts":
+            raise ValueError(f"--exposure requires --task counts, not {task}.")
+        if self.exposure is not None:
+            return self._exposed(dataset)
         labels = () if dataset.y is None else dataset.y.tolist()
         several = task == "classification" and len(set(labels)) > 2
         if self.polygenic_offset and (several or task == "survival"):

@@ -179,7 +179,7 @@ def as_options(text: str, parameters: Sequence[str] = ()) -> str:
         text = re.sub(rf"^{name}(?= )", option, text) if place == 0 else text
     text = text.replace("missing_labels='drop'", "--read missing_labels=drop")
     text = re.sub(r"\bsample_groups=(?=[\w'\"])", "--sample-groups ", text)
-    text = text.replace("task='classification'", "--task classification")
+    text = re.sub(r"\btask='(classification|regression|counts)'", r"--task \1", text)
     text = re.sub(r"\b(overwrite|keep_numeric|standardize)=True", lambda found: option_of(found[1]), text)
     text = re.sub(r"\b(label|format|phenotype|drop|impute)=(?=[\w'\"])", r"--\1 ", text)
     return re.sub(r"\b(label|format|phenotype|drop|impute)=(?=\W|$)", r"--\1", text)

@@ -67,7 +67,7 @@ def predict(
             "--impute applies to training only. A model trained with --impute fills missing values itself. Remove --impute."
         )
     with claimed_files(output):
-        own = _columns(estimator, data, options)
+        own = _columns(estimator, data, options, [] if offsets.exposure is None else [offsets.exposure])
         with_times = survival.settle("auto", options.label) == "survival"
         used = survival.data_options(options, data) if with_times else options
         dataset = used.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
@@ -83,15 +83,13 @@ def predict(
         table = io.StringIO()
         write_rows(table, rows, columns)
         console.write(table.getvalue())
-    numbers = hasattr(estimator, "coef_") and not hasattr(estimator, "classes_")
-    name = "concordance index" if hasattr(estimator, "event_times_") else "R²" if numbers else "accuracy"
     if score is not None:
-        console.note(f"{name}: {score:.4f}")
+        console.note(f"{_score_name(estimator)}: {score:.4f}")
     console.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
 
 
-def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
-    """Return the columns of a table that the model uses, by name; other columns are not read."""
+def _columns(estimator: Any, path: Path, options: DataOptions, others: list[str]) -> dict[str, Any]:
+    """Return the columns of a table that the model uses, by name, and some others; no more columns are read."""
     from coterie.data.readers.formats import detect_format, resolve
     from coterie.inputs.naming import names_at
 
@@ -100,7 +98,7 @@ def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]
     if known is None or not file.is_file():  # opening the file reports the error
         return {}
     kind = options.format or detect_format(file)
-    return {"columns": known} if kind in TABLES else {}
+    return {"columns": [*known, *others]} if kind in TABLES else {}
 
 
 def _table(estimator: Any, dataset: Dataset, known: dict[str, Any], at: str | None) -> tuple[list[str], list[dict[str, Any]]]:
@@ -162,6 +160,18 @@ def _score(estimator: Any, dataset: Dataset, known: dict[str, Any], console: Con
     except (TypeError, ValueError) as error:
         console.note(f"No score: {error}")
         return None
+
+
+def _score_name(estimator: Any) -> str:
+    """Return the name of the estimator's own score."""
+    from sklearn.base import is_regressor
+
+    from coterie.estimators.base import GroupDiscovery
+    from coterie.report.held_out import SCORE_NAMES, default_score
+
+    if isinstance(estimator, GroupDiscovery) and is_regressor(estimator):
+        return SCORE_NAMES[default_score(estimator)]
+    return "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
 
 
 def _plain(value: Any) -> Any:

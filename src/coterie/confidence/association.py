@@ -1,7 +1,8 @@
 r"""Score tests: the association of single features with the outcome, given covariates and some other features.
 
-The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers and a
-logistic regression for classes (each class against the others); for survival times see :class:`CoxNullModel`. With residuals
+The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers, a
+logistic regression for classes (each class against the others), a Poisson regression for counts, and a Huber regression, whose
+errors are cut at its limit, for numbers with outliers; for survival times see :class:`CoxNullModel`. With residuals
 :math:`r_i`, variances :math:`v_i`, sample weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null
 model leaves unexplained (by a regression with the weights :math:`\omega v`), the statistic is
 
@@ -10,8 +11,10 @@ model leaves unexplained (by a regression with the weights :math:`\omega v`), th
 Its p-value is the largest of up to three. The first comes from the t distribution (numbers) or the normal distribution
 (others). The second comes from a gamma distribution with the skewness of :math:`z_j`, which matters for rare values and rare
 classes. The third comes from the sums over sample groups, if there are any, with as many degrees of freedom as there are
-groups less one. Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is
-the correlation of :math:`\tilde x_j` and :math:`\tilde x_k`.
+groups less one. For counts, the variances are the larger of :math:`\phi\mu_i` with Pearson's dispersion :math:`\phi \ge 1`
+(quasi-Poisson) and :math:`\mu_i + \kappa\mu_i^2` with a :math:`\kappa \ge 0` from the squared residuals (negative binomial).
+Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho^2}`, where :math:`\rho` is the correlation of
+:math:`\tilde x_j` and :math:`\tilde x_k`.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from coterie.data.view import FeatureView
 from coterie.inputs.opening import Input
 from coterie.order import in_order
 from coterie.solver.cox_regression import CoxRegression, information
-from coterie.solver.regression import linear_effects, logistic_effects, standardised
+from coterie.solver.regression import huber_fit, linear_effects, logistic_effects, poisson_fit, standardised
 
 # Smallest variance of a label relative to the largest possible one, and smallest unexplained share of a feature's norm.
 _MIN_VARIANCE, _MIN_SHARE = 1e-9, 1e-6
@@ -295,14 +298,12 @@ def clustered_tail(sums: np.ndarray) -> np.ndarray:
 
 
 def outputs_of(data: Input, rows: np.ndarray) -> list[np.ndarray]:
-    """Return the targets of some samples: numbers less the offset, records of survival times, or an indicator for each class
-    (one for two classes).
-    """
+    """Return the targets of some samples: numbers, records of survival times, or an indicator for each class (one for two)."""
     targets = np.asarray(data.targets)[rows]
     if data.is_survival:
         return [targets]
     if data.classes is None:
-        return [np.asarray(targets, dtype=np.float64) - (0.0 if data.offset is None else data.offset[rows])]
+        return [np.asarray(targets, dtype=np.float64)]
     n_classes = len(data.classes)
     return [(targets == label).astype(np.float64) for label in (range(n_classes) if n_classes > 2 else (1,))]
 
@@ -326,21 +327,37 @@ def design_of(data: Input, features: np.ndarray, rows: np.ndarray, weight: np.nd
     return np.column_stack([np.ones(len(rows)), standardised(columns, weight), standardised(others, weight)])
 
 
-def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray) -> list[NullModel]:
-    """Return the null model of each output, given some features (besides the covariates)."""
+def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray, family: str = "linear") -> list[NullModel]:
+    """Return the null model of each output, given some features (besides the covariates).
+
+    ``family`` is that of numeric targets: ``"linear"``, ``"huber"`` or ``"poisson"``.
+    """
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, np.asarray(given, dtype=np.int64), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
+    outputs, offset = outputs_of(data, rows), offset_of(data, rows)
     if data.is_survival:
-        return [_cox(rows, weight, design, np.asarray(data.targets)[rows], clusters, offset_of(data, rows))]
-    fit = _linear if data.classes is None else _logistic
-    return [fit(rows, weight, design, output, clusters) for output in outputs_of(data, rows)]
+        return [_cox(rows, weight, design, outputs[0], clusters, offset)]
+    if data.classes is not None:
+        return [_logistic(rows, weight, design, output, clusters) for output in outputs]
+    offset = np.zeros(len(rows)) if offset is None else offset
+    if family == "poisson":
+        return [_poisson(rows, weight, design, outputs[0], offset, clusters)]
+    return [_linear(rows, weight, design, outputs[0] - offset, clusters, family)]
 
 
 def _linear(
-    rows: np.ndarray, weight: np.ndarray, design: np.ndarray, output: np.ndarray, clusters: np.ndarray | None
+    rows: np.ndarray,
+    weight: np.ndarray,
+    design: np.ndarray,
+    output: np.ndarray,
+    clusters: np.ndarray | None,
+    family: str,
 ) -> NullModel:
-    residual = output - design @ linear_effects(design, output, weight).effect
+    if family == "huber":
+        residual = huber_fit(design, output, weight).cut
+    else:
+        residual = output - design @ linear_effects(design, output, weight).effect
     freedom = float(weight.sum()) - np.linalg.matrix_rank(design)
     variance = max(float(weight @ residual**2) / max(freedom, 1.0), np.finfo(float).tiny)
     third = float(weight @ residual**3) / float(weight.sum())
@@ -371,3 +388,23 @@ def _cox(
     residual, hazard = model.state.residual[:, 0] / weight, model.state.curvature[:, 0] / weight
     variance = np.maximum(hazard, _MIN_VARIANCE)
     return CoxNullModel(rows, weight, residual, variance, variance, design, np.inf, clusters, model)
+
+
+def _poisson(
+    rows: np.ndarray,
+    weight: np.ndarray,
+    design: np.ndarray,
+    counts: np.ndarray,
+    offset: np.ndarray,
+    clusters: np.ndarray | None,
+) -> NullModel:
+    fit = poisson_fit(design, counts, weight, offset=offset)
+    mean = np.maximum(fit.mean, np.finfo(float).tiny)
+    if design.shape[1] == 1:  # the prior of the intercept would leave a small rest
+        mean *= float(weight @ counts) / float(weight @ mean)
+    residual, freedom = counts - mean, float(weight.sum()) - np.linalg.matrix_rank(design)
+    excess = float(weight @ (residual**2 - mean)) / float(weight @ mean**2) * float(weight.sum()) / max(freedom, 1.0)
+    variance = np.maximum(fit.dispersion * mean, mean + max(excess, 0.0) * mean**2)
+    variance = np.maximum(variance, _MIN_VARIANCE * variance.max())
+    third = variance * (2.0 * variance / mean - 1.0)  # that of a negative binomial distribution
+    return NullModel(rows, weight, residual, variance, third, design, freedom, clusters)

@@ -44,6 +44,7 @@ from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
 from coterie.search.search import Search, SearchSettings
 from coterie.selection import names_of
+from coterie.solver.loss import trait
 
 # C of the half-samples, relative to the scale of the features: features are selected jointly.
 _FACTOR = 1.0
@@ -181,6 +182,7 @@ class EvidenceSearch:
     ) -> None:
         self.data, self.n_pairs, self.seed, self.stratified, self.n_threads = data, n_pairs, seed, stratified, n_threads
         self.n_fixed, self.n_varying = n_fixed, n_varying
+        self.family = str(trait(settings.loss, "family"))
         self.rows = tested_samples(data, used_samples(data))
         most = max(1, min(_MOST_FEATURES, int(n_varying * _SHARE)))
         half = complementary(data, seed, 0, 0, stratified=stratified)[1]
@@ -253,7 +255,7 @@ class EvidenceSearch:
             if stop_requested():
                 return None
         fixed, supports = found[0]
-        tests = split_tests(self.data, halves, [own.supports for own in found[1:]], fixed, self.n_features)
+        tests = split_tests(self.data, halves, [own.supports for own in found[1:]], fixed, self.n_features, self.family)
         return None if tests is None else (tests, fixed, supports)
 
     def _near(self, supports: np.ndarray) -> list[_Near]:
@@ -359,7 +361,7 @@ class _Association:
     """Association of features with all outputs, given some features."""
 
     def __init__(self, task: EvidenceSearch, given: np.ndarray) -> None:
-        self._task, self.models = task, null_models(task.data, given, task.rows)
+        self._task, self.models = task, null_models(task.data, given, task.rows, task.family)
         self._tests: tuple[np.ndarray, list[ScoreTests]] | None = None
 
     def best(self, size: int, excluded: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
 r"""P-values from half-samples (Meinshausen, Meier and Bühlmann 2009).
 
-One half selects features, and the other half tests them jointly by a least-squares regression (for survival times, a Cox
-regression) with robust standard errors. A p-value is multiplied by the number of tested features. The p-value of a group in a
-half is the smallest of its members, or 1 if none was selected. The values :math:`P_h` of all halves are combined by the
-quantile rule :math:`(1 - \log\gamma_0)\min_{\gamma\ge\gamma_0} q_\gamma(P_h/\gamma)`.
+One half selects features, and the other half tests them jointly by a regression with robust standard errors: least squares
+for numbers and classes, Huber or Poisson regression for these losses, Cox regression for survival times. A p-value is
+multiplied by the number of tested features. The p-value of a group in a half is the smallest of its members, or 1 if none was
+selected. The values :math:`P_h` of all halves are combined by the quantile rule
+:math:`(1 - \log\gamma_0)\min_{\gamma\ge\gamma_0} q_\gamma(P_h/\gamma)`.
 """
 
 from __future__ import annotations
@@ -96,7 +97,12 @@ def n_testable(data: Input, rows: np.ndarray, most: int) -> int:
 
 
 def split_tests(
-    data: Input, weights: Sequence[np.ndarray], selected: Sequence[np.ndarray], fixed: np.ndarray, most: int
+    data: Input,
+    weights: Sequence[np.ndarray],
+    selected: Sequence[np.ndarray],
+    fixed: np.ndarray,
+    most: int,
+    family: str = "linear",
 ) -> SplitTests | None:
     """Test the features selected in each half in the other half of the pair; None after a signal.
 
@@ -112,6 +118,8 @@ def split_tests(
         Features that are given in every test.
     most : int
         Most features per test.
+    family : str
+        Regression for numeric targets: ``"linear"``, ``"huber"`` or ``"poisson"``.
     """
     features, values = [], []
     for number, own in enumerate(selected):
@@ -120,11 +128,11 @@ def split_tests(
         rows = tested_samples(data, np.flatnonzero(weights[number ^ 1] > 0))
         tested = own[: n_testable(data, rows, most)]
         features.append(tested)
-        values.append(_corrected(data, rows, tested, fixed))
+        values.append(_corrected(data, rows, tested, fixed, family))
     return SplitTests(features, values)
 
 
-def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.ndarray, family: str) -> np.ndarray:
     """Return the p-values of features in some samples, times the number of features and of outputs tested."""
     if len(features) == 0:
         return np.empty(0)
@@ -132,9 +140,9 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     design = design_of(data, np.append(features, fixed), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     outputs = outputs_of(data, rows)
+    offset, own = offset_of(data, rows), slice(1, 1 + len(features))
     if data.is_survival:
-        tests = [cox_p_values(design, output, weight, clusters, offset_of(data, rows)) for output in outputs]
+        found = [cox_p_values(design, outputs[0], weight, clusters, offset)[own]]
     else:
-        tests = [joint_p_values(design, output, weight, clusters) for output in outputs]
-    found = [values[1 : 1 + len(features)] for values in tests]
+        found = [joint_p_values(design, output, weight, clusters, offset, family)[own] for output in outputs]
     return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(outputs))

@@ -57,8 +57,8 @@ from coterie.search.oracle import Representative
 from coterie.search.outcome import outcome_of
 from coterie.search.search import CorrelationLike, Search, SearchSettings, run_with_progress
 from coterie.selection import FeatureSets, Selector, features_of_share
-from coterie.solver.loss import LossLike
-from coterie.solver.losses import SquaredLoss, loss_of
+from coterie.solver.loss import LossLike, trait
+from coterie.solver.losses import known_losses, loss_of
 from coterie.validation.threshold import Threshold
 
 if TYPE_CHECKING:
@@ -206,8 +206,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             feature_names=feature_names,
             client=client,
         )
-        if data.offset is not None and self._target == "numbers" and self._loss is not SquaredLoss:
-            raise ValueError("offset= for numbers requires loss='squared'.")
+        if data.offset is not None and not trait(self._loss, "takes_offset"):
+            raise ValueError(f"offset= for numbers requires a loss that uses it: {known_losses(self._target)}.")
+        trait(self._loss, "check")(data.targets, data.weight)
         return data
 
     @property

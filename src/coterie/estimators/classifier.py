@@ -29,7 +29,7 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.loss import LossLike
+from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule
 from coterie.validation.calibration import Calibration, calibrate, scale_of
 from coterie.validation.deviance import HeldOutDeviance
@@ -40,10 +40,12 @@ def _has_probabilities(model: Any) -> bool:
     """Return True if a model is calibrated on held-out samples, or will be in its fit; otherwise raise an error."""
     if "calibration_slope_" in vars(model) or (model._calibrates and "classes_" not in vars(model)):
         return True
+    if trait(model._loss, "has_probabilities"):
+        return True
     name = type(model).__name__
     raise AttributeError(
         f"This {name} has no predict_proba because it was fitted without held-out samples for calibration. Use "
-        "GroupDiscoveryClassifierCV or sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+        "loss='logistic', GroupDiscoveryClassifierCV or sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
     )
 
 
@@ -65,8 +67,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     %(n_features_to_select)s
 
     loss : str or Loss, default="squared_hinge"
-        Loss function: ``"squared_hinge"`` as in the papers, or a subclass of :class:`coterie.solver.losses.Loss`; see "Adding
-        a loss" in the documentation.
+        Loss function: ``"squared_hinge"`` as in the papers, ``"logistic"``, whose outputs are log-odds, or a subclass of
+        :class:`coterie.solver.loss.Loss`; see "Adding a loss" in the documentation. More than two classes are each against
+        the rest.
 
     %(n_features_per_round)s
 
@@ -79,7 +82,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     C : float or "auto", default="auto"
         Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 1 for standardised features, and
         otherwise 1 divided by the geometric mean of the variances of the features. If at least nine of ten values are
-        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features.
+        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features. For
+        ``loss="logistic"`` it is also divided by the mean variance of the labels.
 
     %(fit_intercept)s
 
@@ -225,14 +229,18 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
-        """Return the probability of each class; only for models calibrated on held-out samples.
+        """Return the probability of each class; only for ``loss="logistic"`` and models calibrated on held-out samples.
 
-        :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling. The slope and the offsets that turn
-        them into logits are fitted to the held-out samples of the folds, whose decision values come from the model fitted
-        without them. The mean probability of a class is therefore close to its share of the samples. :meth:`predict` uses
-        the decision values. Near the boundary between classes, where the offsets would make another class more probable
-        than the predicted one, both have nearly equal probabilities. Class weights enter the calibration, as in
-        :class:`sklearn.linear_model.LogisticRegression`. For a model without held-out samples, use
+        The logistic loss of :class:`GroupDiscoveryClassifier` has probabilities of its own, without calibration. The penalty
+        shrinks them towards the shares of the classes. Those of several classes against the rest are divided by their sum.
+
+        :class:`GroupDiscoveryClassifierCV` calibrates decision values by Platt scaling, for any loss. The slope and the
+        offsets that turn them into logits are fitted to the held-out samples of the folds, whose decision values come from
+        the model fitted without them. So its probabilities are not shrunk, and the mean probability of a class is close to
+        its share of the samples. :meth:`predict` uses the decision values. Near the boundary between classes, where the
+        offsets would make another class more probable than the predicted one, both have nearly equal probabilities. Class
+        weights enter the calibration, as in :class:`sklearn.linear_model.LogisticRegression`. For other models without
+        held-out samples, use
         ``CalibratedClassifierCV(model, ensemble=False)``.
 
         Parameters
@@ -247,6 +255,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             Probabilities in the order of ``classes_``.
         """
         outputs = self._outputs(X, covariates, offset)
+        if "calibration_slope_" not in vars(self):
+            return np.asarray(trait(self._loss, "probabilities")(outputs))
         # Files of earlier versions have no offset of the calibration.
         shift = vars(self).get("calibration_offset_", np.zeros(outputs.shape[1]))
         return Calibration(self.calibration_slope_, shift).probabilities(outputs, self._loss.predict(outputs))
@@ -314,7 +324,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     Cs : int or list of float, default=3
         Values of C, the weight of the loss, to choose from. An integer is a number of values with equal ratios, divided by a
         typical variance of the features (1 for standardised features): between 1e-3 and 0.1 if all models use whole groups,
-        otherwise between 1e-3 and 1.
+        otherwise between 1e-3 and 1. For ``loss="logistic"`` it is also divided by the mean variance of the labels.
 
     %(choice)s
 

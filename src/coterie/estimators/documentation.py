@@ -138,7 +138,8 @@ min_features_to_select : int, default=1
     "Cs": """
 Cs : int or list of float, default=4
     Values of C, the weight of the loss, to choose from. An integer is a number of values between 1e-3 and 1 with equal
-    ratios, divided by a typical variance of the features (1 for standardised features).
+    ratios, divided by a typical variance of the features (1 for standardised features) and, for other losses than
+    ``"squared"``, by the mean curvature of the loss (for counts, their mean).
 """,
     "choice": """
 thresholds : list of float or None, default=None
@@ -390,7 +391,8 @@ covariates : array-like or data frame of shape (n_samples, n_covariates), defaul
     "offset": """
 offset : array-like of shape (n_samples,), default=None
     Number per sample that the model takes into account, such as a polygenic prediction. For numbers it is added to the
-    outputs with weight 1. For classes, whose decision values have no scale, it is a covariate with a fitted weight.
+    outputs with weight 1; for counts, it is the logarithm of an exposure. For classes, whose decision values have no scale,
+    it is a covariate with a fitted weight.
 """,
     "new_offset": """
 offset : array-like of shape (n_samples,), default=None

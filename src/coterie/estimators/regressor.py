@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import Tags
 
 from coterie._parameters import PENALTY, Boolean, OneOf, Rule
 from coterie.estimators.base import GroupDiscovery
@@ -26,15 +27,17 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.loss import LossLike
+from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule
+from coterie.solver.smooth_losses import PoissonLoss
+from coterie.validation.metrics import explained
 
 
 @documented
 class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     """Regressor that selects a few features and groups the features correlated with each of them.
 
-    The Group Discovery Machine with squared loss. Parameters, attributes and certificates are those of
+    The Group Discovery Machine with a loss for numbers or counts. Parameters, attributes and certificates are those of
     :class:`GroupDiscoveryClassifier`.
 
     Parameters
@@ -42,8 +45,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     %(n_features_to_select)s
 
     loss : str or Loss, default="squared"
-        Loss function: ``"squared"``, or a subclass of :class:`coterie.solver.losses.Loss`; see "Adding a loss" in the
-        documentation.
+        Loss function: ``"squared"``; ``"huber"``, which is linear for errors of more than 1.345 robust standard deviations of
+        the target; ``"poisson"`` for counts, with the logarithm as link; or a subclass of :class:`coterie.solver.loss.Loss`
+        (see "Adding a loss" in the documentation).
 
     %(n_features_per_round)s
 
@@ -56,7 +60,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     C : float or "auto", default="auto"
         Weight of the loss, relative to the penalty on the weights. ``"auto"`` is 0.3 for standardised features, and
         otherwise 0.3 divided by the geometric mean of the variances of the features. If at least nine of ten values are
-        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features.
+        zero, it is the mean weighted by the variances. The model then does not depend on the unit of the features. For
+        other losses than ``"squared"`` it is also divided by the mean curvature of the loss (for counts, their mean).
 
     %(fit_intercept)s
 
@@ -96,6 +101,12 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     2 groups, 3 features
       1. 2 ~ 5 (+0.97)
       2. 7 (alone)
+
+    Counts:
+
+    >>> counts = rng.poisson(np.exp(1 + 0.5 * X[:, 7]))
+    >>> GroupDiscoveryRegressor(1, loss="poisson").fit(X, counts).support_features_
+    array([7])
     """
 
     _target = "numbers"
@@ -135,6 +146,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> None:
         self._store(locals())
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson" or self.loss is PoissonLoss
+        return tags
+
     def _published(self, attributes: dict[str, Any], data: Input) -> dict[str, Any]:
         kept = {name: value for name, value in attributes.items() if name != "margin_"}  # defined for classifiers only
         return {**kept, "intercept_": float(attributes["intercept_"][0])}
@@ -164,6 +180,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> float:
         """Return R², the share of the variance of the target that is predicted.
 
+        It is the share of the Poisson deviance for ``loss="poisson"``, and that of the absolute error for ``loss="huber"``.
+
         Parameters
         ----------
         X : as for :meth:`fit`
@@ -178,7 +196,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         score : float
         """
         predicted, target = self._prediction_and_target(X, y, covariates, offset)
-        return float(r2_score(target, predicted, sample_weight=sample_weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        name = trait(self._loss, "default_score")
+        if name == "r2":
+            return float(r2_score(target, predicted, sample_weight=sample_weight))
+        return explained(name, np.asarray(target, dtype=np.float64), predicted, weight)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -222,7 +244,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Folds of the cross-validation. An integer is a number of shuffled folds.
 
     scoring : str, callable or None, default=None
-        Score, as in scikit-learn; None for R². Sample weights are passed to it. A callable
+        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error) and ``"poisson"`` (deviance).
+        Sample weights are passed to it. A callable
         ``scorer(estimator, X, y)`` gets as X the predicted values of the held-out samples, of shape
         (n_samples, 1), and as estimator an object that predicts from them.
 

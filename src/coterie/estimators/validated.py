@@ -222,8 +222,9 @@ class ValidatedDiscovery(GroupDiscovery):
         if self.correlation is None:
             thresholds = thresholds[:1]  # no effect without correlations
         view = partial(FeatureView.of, data.source, data.weight, centred=self._centred, moments=moments)
+        unit = self._shared_settings().curvature(data) if isinstance(self.Cs, Integral) else 1.0
         return [
-            PathSettings(C, threshold, standardize)
+            PathSettings(C / unit, threshold, standardize)
             for standardize in self._scales(data)
             for threshold in dict.fromkeys(thresholds)
             for C in self._penalties(view(standardize=standardize), self._kinds(data))

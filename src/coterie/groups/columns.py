@@ -427,7 +427,7 @@ COLUMNS: Mapping[str, Column] = {
         Column("weight", "weight", "Weight of the support feature in the model.", lambda item: item.group.weight,
                per="support", kind="figure"),
         Column("effect", "effect",
-               "Log-odds, log hazard ratio, or units of the target, per standard deviation of the support feature.",
+               "Log-odds, log hazard ratio, log rate ratio (counts), or units of the target, per standard deviation.",
                lambda item: item.group.effect, per="support", kind="effect"),
         Column("effect_low", "effect from", "Lower limit of the 95 % interval of the effect.",
                lambda item: _limit(item, 0), per="support", kind="figure"),

@@ -92,9 +92,9 @@ class FeatureGroup:
         Further data of each member, the support feature first: chromosome and position of a SNP, a p-value.
     effect : float or None
         Effect per standard deviation of the support feature, given those of the other groups, as estimated by
-        :func:`coterie.group_effects`: log-odds of the second class, or units of the target. With more than two classes it is
-        the largest in absolute value of ``class_effects``. None before the estimation. For a one-class model it is the change
-        of the output.
+        :func:`coterie.group_effects`: log-odds of the second class, units of the target, or, for counts, the logarithm of a
+        rate ratio. With more than two classes it is the largest in absolute value of ``class_effects``. None before the
+        estimation. For a one-class model it is the change of the output.
     effect_interval : (float, float) or None
         Limits of the 95 % interval of the effect, or None if it is unknown.
     class_effects : dict or None

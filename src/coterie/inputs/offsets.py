@@ -1,7 +1,8 @@
 """Offsets: one number per sample, such as the prediction of another model, that a model takes into account.
 
-The squared loss adds the offset to its outputs with the fixed weight 1, so the features explain y minus the offset. The hinge
-loss has a free margin, so its outputs have no scale. For classes, the offset is therefore a covariate whose weight is fitted.
+Losses of numbers add the offset to their outputs with the fixed weight 1. So the features explain y minus the offset, or, for
+counts, the rate per exposure if the offset is the logarithm of the exposure. The hinge loss has a free margin, so its outputs
+have no scale. For classes, the offset is therefore a covariate whose weight is fitted.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 from coterie.data.source import LARGEST_NORM
 
 
-def read_offset(offset: Any, n_samples: int) -> np.ndarray:
-    """Check an offset and return it as float64 array of shape (n_samples,).
+def read_offset(offset: Any, n_samples: int, name: str = "offset") -> np.ndarray:
+    """Check an offset (``name`` in messages) and return it as float64 array of shape (n_samples,).
 
     Examples
     --------
@@ -25,24 +26,44 @@ def read_offset(offset: Any, n_samples: int) -> np.ndarray:
     values = np.asarray(offset)
     if values.ndim != 1:
         raise ValueError(
-            f"offset must be one-dimensional, one number per sample, but has {values.ndim} dimensions. Of offsets by "
+            f"{name} must be one-dimensional, one number per sample, but has {values.ndim} dimensions. Of offsets by "
             "chromosome, pass the column of the chromosome whose features are searched."
         )
     if len(values) != n_samples:
-        raise ValueError(f"offset has {len(values)} entries, but X has {n_samples} samples.")
+        raise ValueError(f"{name} has {len(values)} entries, but X has {n_samples} samples.")
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"offset is not numeric ({values.dtype}). Pass one number per sample.") from error
+        raise ValueError(f"{name} is not numeric ({values.dtype}). Pass one number per sample.") from error
     missing = ~np.isfinite(numbers)
     if missing.any():
         raise ValueError(
-            f"offset is missing or infinite for {int(missing.sum())} sample(s). The first is sample "
-            f"{int(np.argmax(missing))}. Drop these samples or complete the offset."
+            f"{name} is missing or infinite for {int(missing.sum())} sample(s). The first is sample "
+            f"{int(np.argmax(missing))}. Drop these samples or complete them."
         )
     if np.abs(numbers).max(initial=0.0) > LARGEST_NORM:
-        raise ValueError(f"Values of offset exceed {LARGEST_NORM:.0e}. Rescale it.")
+        raise ValueError(f"Values of {name} exceed {LARGEST_NORM:.0e}. Rescale it.")
     return numbers
+
+
+def log_exposure(exposure: Any) -> np.ndarray:
+    """Return the offset for counts that were observed with some exposures: their logarithm.
+
+    Examples
+    --------
+    >>> from coterie.inputs.offsets import log_exposure
+    >>> log_exposure([1.0, 2.0]).round(3)
+    array([0.   , 0.693])
+    """
+    values = np.asarray(exposure)
+    numbers = read_offset(values, values.shape[0] if values.ndim else 0, "exposure")
+    wrong = np.flatnonzero(numbers <= 0.0)
+    if len(wrong):
+        raise ValueError(
+            f"exposure must be positive, but is {numbers[wrong[0]]:g} for sample {wrong[0]} ({len(wrong)} such sample(s)). "
+            "Drop samples without exposure."
+        )
+    return np.log(numbers)
 
 
 def match_offset(estimator: Any, offset: Any, n_samples: int) -> np.ndarray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,8 @@ from coterie.data.source import LARGEST_NORM, SMALLEST_NORM
 
 # Range of integer labels up to which they are counted instead of sorted.
 _MAX_LABEL_RANGE = 1 << 16
+# Whole numbers with more values than this look like counts if the rarest has less than this share of the most frequent one.
+_MANY_CLASSES, _UNEQUAL = 10, 0.2
 
 
 def read_target(y: Any, n_samples: int, reader: BaseEstimator, hint: str = "") -> np.ndarray:
@@ -183,6 +185,34 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     return targets
 
 
+class CountWarning(UserWarning):
+    """Warning about counts that are not whole."""
+
+
+def check_counts(targets: np.ndarray, weight: np.ndarray | None) -> None:
+    """Raise a ``ValueError`` for numbers that cannot be counts. ``weight`` is None if all are one.
+
+    Counts that are not whole raise a warning unless there are weights: rates with their exposures as weights are equivalent
+    to counts with an offset.
+    """
+    negative = np.flatnonzero(targets < 0)
+    if len(negative):
+        raise ValueError(
+            f"Counts must be at least 0, but y is {targets[negative[0]]:g} in sample {negative[0]} ({len(negative)} negative "
+            "value(s)). Correct y, or use loss='squared' (task='regression')."
+        )
+    if not (targets if weight is None else targets[weight > 0]).any():
+        raise ValueError("All counts of positive weight are 0, so there is nothing to predict. Check y.")
+    broken = np.flatnonzero(np.mod(targets, 1.0) != 0.0)
+    if weight is None and len(broken):
+        warnings.warn(
+            f"{len(broken)} value(s) of y are not whole numbers, the first is {targets[broken[0]]:g} in sample {broken[0]}. "
+            "Pass counts, with the logarithm of their exposure as offset, or rates with their exposure as sample_weight.",
+            CountWarning,
+            stacklevel=2,
+        )
+
+
 def _first_non_number(values: np.ndarray) -> str:
     """Describe the first value that is not a number, with its sample."""
     for sample, value in enumerate(values.tolist()):
@@ -218,6 +248,49 @@ def task_of(y: np.ndarray) -> str:
         return "regression"
     n_values = len(np.unique(y))
     return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
+
+
+class SettledTask(NamedTuple):
+    """A task that labels imply, and a sentence about the choice, empty if it is obvious."""
+
+    task: str
+    note: str
+
+
+def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> SettledTask:
+    """Return the task that labels imply. Whole numbers that could also be a quantity are announced.
+
+    The task is that of :func:`task_of`, except for whole numbers with at least three values, one of which only one sample (or
+    one sample group, in ``groups``) has: such classes cannot be validated, so the numbers are a quantity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.inputs.targets import settle_by_labels
+    >>> settle_by_labels(np.array([0, 1, 0, 1]))
+    SettledTask(task='classification', note='')
+    >>> settle_by_labels(np.array([0, 0, 0, 1, 1, 2])).task
+    'regression'
+    """
+    y, task = np.asarray(y), task_of(y)
+    if task != "classification" or y.dtype.kind not in "iuf":
+        return SettledTask(task, "")
+    values, sizes = np.unique(y, return_counts=True)
+    if groups is not None:
+        sizes = np.array([len(set(np.asarray(groups)[y == value].tolist())) for value in values])
+    if len(values) > 2 and sizes.min() == 1:
+        unit = "sample" if groups is None else "sample group"
+        return SettledTask(
+            "regression",
+            f"The {len(values)} whole numbers of y are taken as a quantity (regression), because only one {unit} has the "
+            f"value {values[int(sizes.argmin())]:g}. For counts, use task='counts'. For classes, use "
+            "task='classification' and drop or merge rare ones.",
+        )
+    if len(values) > _MANY_CLASSES and sizes.min() < _UNEQUAL * sizes.max():
+        return SettledTask(
+            task, f"y is taken as {len(values)} classes. For a quantity, use task='counts' or task='regression'."
+        )
+    return SettledTask(task, "")
 
 
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:

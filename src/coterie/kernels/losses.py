@@ -10,14 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie._numba import kernel
+from coterie._numba import kernel, read_only
 from coterie.kernels.hinge import squared_hinges
+from coterie.kernels.smooth import smooth_losses
 
+# Other kinds are those of coterie.kernels.smooth.
 SQUARED_HINGE = 0
 SQUARED = 1
 
 # Samples per partial sum. Partial sums lose fewer digits in sums over millions of samples.
 _SUM_SAMPLES = 512
+NOTHING = read_only(np.empty(0))
 
 
 class LossArrays(NamedTuple):
@@ -26,13 +29,13 @@ class LossArrays(NamedTuple):
     Attributes
     ----------
     kind : int
-        The loss: ``SQUARED_HINGE`` or ``SQUARED``.
+        The loss: ``SQUARED_HINGE``, ``SQUARED``, ``LOGISTIC``, ``POISSON`` or ``HUBER``.
     codes : ndarray of int of shape (n_samples,)
-        Class codes of a hinge loss. Zeros for numbers.
+        Class codes. Zeros for numbers.
     classes : ndarray of int of shape (n_outputs,)
         The class that each output separates from the others.
     targets : ndarray of shape (n_samples,)
-        Numbers to predict, minus their mean. Empty for classes.
+        Numbers to predict, minus a constant. Empty for classes.
     weight : ndarray of shape (n_samples,)
         Sample weights.
     C : float
@@ -43,6 +46,12 @@ class LossArrays(NamedTuple):
         Sums of the dual variables of the strata. Only its shape is used for losses without given sums.
     strata, signs : ndarray of shape (n_samples, n_outputs)
         Stratum and sign of each sample; see :class:`coterie.solver.loss.Loss`.
+    base : ndarray of shape (n_samples,)
+        Outputs at which the counts are the expected ones (Poisson). Empty for others.
+    factors : ndarray of shape (n_outputs,)
+        Factors of C per output (losses of :mod:`coterie.kernels.smooth`). Empty for others.
+    width : float
+        Largest absolute error with a quadratic loss (Huber).
     """
 
     kind: int
@@ -55,6 +64,9 @@ class LossArrays(NamedTuple):
     mass: np.ndarray
     strata: np.ndarray
     signs: np.ndarray
+    base: np.ndarray = NOTHING
+    factors: np.ndarray = NOTHING
+    width: float = 0.0
 
 
 class Evaluation(NamedTuple):
@@ -78,9 +90,14 @@ def evaluate_loss(loss, outputs, guess, offsets, residual, curvature):
         return squared_loss(
             outputs[:, 0], loss.targets, loss.weight, loss.C, loss.constant, offsets[0], residual[0], curvature[0]
         )
-    return squared_hinges(
-        outputs, loss.codes, loss.classes, loss.weight, loss.C, loss.mass, guess, offsets, residual, curvature
-    )
+    if loss.kind == SQUARED_HINGE:
+        return squared_hinges(
+            outputs, loss.codes, loss.classes, loss.weight, loss.C, loss.mass, guess, offsets, residual, curvature
+        )
+    return smooth_losses(
+        loss.kind, outputs, loss.codes, loss.classes, loss.targets, loss.base, loss.weight, loss.C, loss.factors, loss.width,
+        guess, offsets, residual, curvature,
+    )  # fmt: skip
 
 
 @kernel()

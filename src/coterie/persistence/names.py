@@ -55,6 +55,7 @@ _HOMES: dict[str, str] = {
     "FeatureGroup": "coterie.groups.feature_groups",
     "FeatureGroups": "coterie.groups.feature_groups",
     "GroupConfidence": "coterie.confidence.result",
+    "Huber": "coterie.solver.smooth_losses",
     "KeptNames": "coterie.persistence.slim",
     "FloatingSubset": "coterie.baselines.wrappers",
     "ProbePlan": "coterie.probing.probes",

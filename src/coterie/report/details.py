@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread
@@ -24,6 +24,8 @@ from coterie.groups.columns import Content, Context, Record
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import FeaturesLike, SamplesLike, TargetsLike
+from coterie.solver.loss import LossLike, trait
+from coterie.validation.metrics import explained
 
 # Largest number of members in a heat map, of features in all heat maps, of groups with stored values, and of stored samples.
 _HEAT_MEMBERS = 24
@@ -255,13 +257,15 @@ def _training_curve(model: GroupDiscovery, data: Input) -> Record | None:
         own = coef / scales[: len(coef), None]
         outputs = np.asarray(columns[:, : len(coef)] @ own) + entry.intercept - centre[: len(coef)] @ own
         sizes.append(len(coef))
-        scores.append(_score(settings.loss.predict(outputs), data))
+        scores.append(_score(settings.loss, outputs, data))
     return {"sizes": sizes, "score": scores}
 
 
-def _score(predicted: np.ndarray, data: Input) -> float:
-    score = r2_score if data.classes is None else accuracy_score
-    return float(score(data.targets, predicted, sample_weight=data.weight))
+def _score(loss: LossLike, outputs: np.ndarray, data: Input) -> float:
+    predicted = loss.predict(outputs)
+    if data.classes is not None:
+        return float(accuracy_score(data.targets, predicted, sample_weight=data.weight))
+    return explained(trait(loss, "default_score"), data.targets, predicted, data.weight)
 
 
 def _trait(targets: np.ndarray) -> dict[str, float]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coterie.estimators.base import GroupDiscovery, task_of
+from coterie.estimators.base import GroupDiscovery, settings_of, task_of
 from coterie.estimators.validated import ValidatedDiscovery
 from coterie.groups.columns import Content, Record
 from coterie.report.survival import risk_curves
+from coterie.solver.loss import trait
 from coterie.validation.held_out import default_scoring
 from coterie.validation.intervals import LEVEL, fold_interval
 from coterie.validation.metrics import balanced_accuracy, roc_auc
@@ -29,6 +30,8 @@ SCORE_NAMES = {
     "r2": "R²",
     "concordance_index": "concordance index",
     "concordance_index_ipcw": "concordance index (Uno)",
+    "d2_poisson": "D² (deviance)",
+    "d2_absolute_error": "D² (absolute error)",
     "mean_absolute_error": "mean absolute error",
 }
 # Settings of a validated estimator that are held fixed in its score curve.
@@ -235,7 +238,7 @@ def _reason(model: GroupDiscovery, data: OpenedData, name: str) -> str:
 def _training_score(model: GroupDiscovery, data: OpenedData, name: str, known: float | None) -> float | None:
     """Return the quoted score on the training data; None if it is unknown."""
     task = task_of(model)
-    if name == {"regression": "r2", "survival": "concordance_index"}.get(task, "accuracy"):
+    if name == (default_score(model) if task in ("regression", "survival") else "accuracy"):
         return known
     weight = None if data.sample_weight is None else np.asarray(data.sample_weight, dtype=np.float64)
     options = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
@@ -257,8 +260,14 @@ def score_name(model: GroupDiscovery) -> str:
     scoring = getattr(model, "scoring_", None) or getattr(model, "scoring", None)
     if scoring is not None:
         return SCORE_NAMES.get(scoring, scoring) if isinstance(scoring, str) else str(scoring)
-    usual = {"regression": "R²", "survival": "concordance index", "one-class": "balanced accuracy"}
-    return usual.get(task_of(model), "accuracy")
+    if task_of(model) in ("regression", "survival"):
+        return SCORE_NAMES[default_score(model)]
+    return "balanced accuracy" if task_of(model) == "one-class" else "accuracy"
+
+
+def default_score(model: GroupDiscovery) -> str:
+    """Return the name of the score of a model of numbers or survival times without ``scoring``, which is that of its loss."""
+    return str(trait(settings_of(model).loss, "default_score"))
 
 
 def score_curve(model: GroupDiscovery) -> Record | None:

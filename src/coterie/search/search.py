@@ -7,7 +7,7 @@ settings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,7 +30,7 @@ from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import design_of
-from coterie.solver.loss import Loss, LossLike, Targets
+from coterie.solver.loss import Loss, LossLike, Targets, trait
 from coterie.solver.master import Master
 
 # A name, a function of two column blocks, a class with the methods of Correlation, or None for no constraint.
@@ -114,6 +114,18 @@ class SearchSettings:
         loss = self.loss.of(Targets(data.targets, n_classes, data.offset), used, self.C, self.fit_intercept)
         return loss if data.covariates is None else AdjustedLoss(loss, data.covariates, weight)
 
+    def curvature(self, data: Input) -> float:
+        """Return the mean second derivative of the loss, per unit of weight, at the best constant prediction.
+
+        Automatic values of C are divided by it. It is 1 for losses whose C has a scale of its own.
+        """
+        if trait(self.loss, "has_unit_penalty"):
+            return 1.0
+        loss = replace(self, C=1.0).loss_of(data)
+        total = data.n_samples if data.weight is None else float(data.weight.sum())
+        mean = float(loss.evaluate(np.zeros((data.n_samples, loss.n_outputs))).curvature.sum()) / (total * loss.n_outputs)
+        return mean if mean > 0.0 else 1.0
+
 
 @dataclass(frozen=True)
 class Search:
@@ -170,7 +182,7 @@ class Search:
         view.moments.require_variation()
         exact = view.centred and view.scale is not None
         variance = typical_variance if not exact and self.data.mostly_zero else mean_variance
-        return relative_penalty(factor, variance(view)), view.moments
+        return relative_penalty(factor, variance(view) * self.settings.curvature(self.data)), view.moments
 
     def _view(self, loss: Loss, moments: Moments | None) -> FeatureView:
         """Return the features as the loss requires them."""

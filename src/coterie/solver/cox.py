@@ -25,6 +25,7 @@ further projections. Residuals sum to zero in each stratum, as with an intercept
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -173,6 +174,9 @@ class PartialLikelihood:
     ties : {"breslow", "efron"}
         Rule for tied event times.
     """
+
+    takes_offset: ClassVar[bool] = True
+    default_score: ClassVar[str] = "concordance_index"
 
     ties: str = "breslow"
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Targets(NamedTuple):
     n_classes : int
         Number of classes. 0 if the targets are not classes.
     offset : ndarray of shape (n_samples,) or None
-        Numbers added to the outputs; None for classes.
+        Numbers that are added to the outputs, for losses with ``takes_offset``.
     """
 
     values: np.ndarray
@@ -135,7 +135,23 @@ class Loss(ABC):
         The loss in compiled form.
     covariates : ndarray of shape (n_samples, rank) or None
         Eliminated columns (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
+    default_score : str
+        Name of the score of numeric predictions (:data:`coterie.validation.metrics.DEVIANCES`).
+    takes_offset : bool
+        Whether :meth:`of` uses the offset of numeric targets.
+    family : str
+        Regression of effects and tests for numeric targets (:data:`coterie.solver.regression.FAMILIES`).
+    has_probabilities : bool
+        Whether :meth:`probabilities` is defined.
+    has_unit_penalty : bool
+        Whether automatic values of C do not depend on the curvature of the loss.
     """
+
+    default_score: ClassVar[str] = "r2"
+    takes_offset: ClassVar[bool] = False
+    family: ClassVar[str] = "linear"
+    has_probabilities: ClassVar[bool] = False
+    has_unit_penalty: ClassVar[bool] = True
 
     n_outputs: int = 1
     centred: bool
@@ -160,6 +176,15 @@ class Loss(ABC):
         Predictions are class codes, or numbers on the scale of the targets. All scores and reports use this method.
         """
         raise NotImplementedError
+
+    @staticmethod
+    def probabilities(outputs: np.ndarray) -> np.ndarray:
+        """Return probabilities (n_samples, n_classes) from linear outputs. Optional, with ``has_probabilities``."""
+        raise NotImplementedError
+
+    @classmethod  # noqa: B027 - most losses allow all targets
+    def check(cls, targets: np.ndarray, weight: np.ndarray | None) -> None:
+        """Raise a ``ValueError`` if the loss is not defined for some targets. ``weight`` is None if all are one."""
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
@@ -242,6 +267,17 @@ class CompiledLoss(Protocol):
 def _defining_class(kind: type, name: str) -> type:
     """Return the class that defines a method of a class."""
     return next(base for base in kind.__mro__ if name in vars(base))
+
+
+def trait(loss: LossLike, name: str) -> Any:
+    """Return an attribute of the loss of an estimator that :class:`LossLike` does not require, or its default.
+
+    A subclass that overrides ``of`` inherits neither the use of the offset nor the check of targets.
+    """
+    kind = loss if isinstance(loss, type) else type(loss)
+    if name == "takes_offset":
+        return vars(_defining_class(kind, "of")).get(name, False)
+    return getattr(loss, name, getattr(Loss, name))
 
 
 def require(loss: Loss, parts: Sequence[str], solver: str) -> None:

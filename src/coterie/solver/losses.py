@@ -1,4 +1,4 @@
-"""The losses: squared hinge losses for classification, the squared loss for regression, and their names.
+"""The losses: squared hinge losses for classification, the squared loss for regression, and the names of all losses.
 
 A new loss is a class in this or another module, and an entry of :data:`LOSSES`;
 ``docs/development/adding-a-loss.md`` shows how to write one.
@@ -14,11 +14,10 @@ import numpy as np
 from coterie._numba import read_only
 from coterie._parameters import Rule
 from coterie.kernels.hinge import squared_hinges, unit_hinge
-from coterie.kernels.losses import SQUARED, SQUARED_HINGE, Evaluation, LossArrays, squared_loss
+from coterie.kernels.losses import NOTHING, SQUARED, SQUARED_HINGE, Evaluation, LossArrays, squared_loss
 from coterie.solver.design import Rows
 from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets
-
-_NO_TARGETS = read_only(np.empty(0))
+from coterie.solver.smooth_losses import HuberLoss, LogisticLoss, PoissonLoss
 
 
 class SquaredHinge(Loss):
@@ -64,7 +63,7 @@ class SquaredHinge(Loss):
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
         """Return the loss of two classes, or of several classes, each against the rest."""
-        codes, n_classes, _ = targets
+        codes, n_classes = targets.values, targets.n_classes
         if n_classes == 2:
             return SquaredHinge(np.where(codes == 1, 1.0, -1.0), weight, C, fit_intercept)
         return OneVsRestHinge(codes, n_classes, weight, C, fit_intercept)
@@ -77,7 +76,7 @@ class SquaredHinge(Loss):
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
         """Return outputs that predict the largest class: the shares of the classes, or the difference of two shares."""
-        codes, n_classes, _ = targets
+        codes, n_classes = targets.values, targets.n_classes
         shares = np.bincount(codes, weight, minlength=n_classes) / weight.sum()
         return shares if n_classes > 2 else shares[1:] - shares[:1]
 
@@ -213,7 +212,7 @@ def _hinge_arrays(codes: np.ndarray, classes: np.ndarray, weight: np.ndarray, C:
         SQUARED_HINGE,
         read_only(codes),
         read_only(classes),
-        _NO_TARGETS,
+        NOTHING,
         read_only(weight),
         C,
         0.0,
@@ -341,6 +340,8 @@ class SquaredLoss(Loss):
         Constant added to the loss: the variation of targets within merged samples.
     """
 
+    takes_offset = True
+
     def __init__(
         self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, *, constant: float = 0.0
     ) -> None:
@@ -354,8 +355,8 @@ class SquaredLoss(Loss):
 
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """Return the loss of numeric targets, from which the offset is subtracted."""
-        return SquaredLoss(_without_offset(targets), weight, C, fit_intercept)
+        """Return the loss of numeric targets less their offset."""
+        return SquaredLoss(_less_offset(targets), weight, C, fit_intercept)
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
@@ -364,8 +365,8 @@ class SquaredLoss(Loss):
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """Return the mean of the targets."""
-        return np.array([np.average(_without_offset(targets), weights=weight)])
+        """Return the mean of the targets less their offset."""
+        return np.array([np.average(_less_offset(targets), weights=weight)])
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs, with b eliminated."""
@@ -424,8 +425,8 @@ class SquaredLoss(Loss):
 
 # The losses that an estimator accepts by name, by type of target.
 LOSSES: dict[str, dict[str, LossLike]] = {
-    "classes": {"squared_hinge": SquaredHinge},
-    "numbers": {"squared": SquaredLoss},
+    "classes": {"squared_hinge": SquaredHinge, "logistic": LogisticLoss},
+    "numbers": {"squared": SquaredLoss, "huber": HuberLoss, "poisson": PoissonLoss},
 }
 
 
@@ -443,9 +444,13 @@ class LossRule(Rule):
 
     def description(self, value: Any = None) -> str:
         """Return a description of valid values."""
-        names = list(map(repr, LOSSES[self.kind]))
-        known = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
-        return f"{known} or a Loss with of() and predict()"
+        return f"{known_losses(self.kind)}, or a Loss with of() and predict()"
+
+
+def known_losses(kind: str) -> str:
+    """Return the names of the losses of a kind of targets, as text."""
+    *names, last = map(repr, LOSSES[kind])
+    return f"{', '.join(names)} or {last}"
 
 
 def loss_of(loss: str | LossLike, kind: str) -> LossLike:
@@ -453,8 +458,8 @@ def loss_of(loss: str | LossLike, kind: str) -> LossLike:
     return LOSSES[kind][loss] if isinstance(loss, str) else loss
 
 
-def _without_offset(targets: Targets) -> np.ndarray:
-    """Return numbers less their offset."""
+def _less_offset(targets: Targets) -> np.ndarray:
+    """Return numeric targets less their offset."""
     return targets.values if targets.offset is None else targets.values - targets.offset
 
 

@@ -1,7 +1,8 @@
-"""Regressions on a few features with standard errors: least squares and penalised logistic regression."""
+"""Regressions on a few features with standard errors: least squares, Huber, and penalised logistic and Poisson regression."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,15 @@ _TOLERANCE = 1e-12
 _LEVEL = 0.95
 # Smallest pivot of columns that are not collinear, relative to the largest one.
 _COLLINEAR = 1e-10
+# Largest logarithm of an expected count. Its exponential does not overflow in products.
+_MAX_EXPONENT = 300.0
+# The limit of quadratic errors of the Huber loss in standard deviations. Standard deviations of a normal distribution per
+# median, or mean, absolute deviation. Steps in which the limit of a regression follows its errors.
+_HUBER_WIDTH = 1.345
+_MEDIAN_DEVIATION, _MEAN_DEVIATION = 1.4826, 1.2533
+_SCALE_STEPS = 30
+# Regressions of effects and tests: by numbers, by classes, by counts, and by numbers with outliers.
+FAMILIES = ("linear", "logistic", "poisson", "huber")
 
 
 class Estimate(NamedTuple):
@@ -67,20 +77,177 @@ def logistic_effects(
     clusters : ndarray of int of shape (n_samples,), optional
         Sample groups from 0.
     """
+    sign = 2.0 * labels - 1.0
+
+    def objective(outputs: np.ndarray) -> float:
+        return float(weight @ np.logaddexp(0.0, -sign * outputs))
+
+    def moments(outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        probability = _sigmoid(outputs)
+        return probability, probability * (1.0 - probability)
+
+    coef, probability, hessian, gap, n_iter = _penalised(design, labels, weight, objective, moments)
+    covariance = np.linalg.inv(hessian)
+    error = np.sqrt(np.diag(covariance))
+    if clusters is None:
+        return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
+    scores = design * (weight * (labels - probability))[:, None]
+    return with_clusters(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
+
+
+class PoissonFit(NamedTuple):
+    """A Poisson regression: its estimate, expected counts, and dispersion (at least 1)."""
+
+    estimate: Estimate
+    mean: np.ndarray
+    dispersion: float
+
+
+def poisson_fit(
+    design: np.ndarray,
+    counts: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+) -> PoissonFit:
+    r"""Fit a penalised Poisson regression with logarithmic link; its effects are logarithms of rate ratios.
+
+    The prior is that of :func:`logistic_effects`, relative to the mean rate for the intercept. Standard errors are the larger
+    of two: those of a quasi-Poisson model, whose dispersion is Pearson's statistic over the degrees of freedom (at least 1),
+    and robust ones (HC3), which hold for any relation of variance and mean.
+
+    Parameters
+    ----------
+    design, weight, clusters
+        As for :func:`logistic_effects`.
+    counts : ndarray of shape (n_samples,)
+        Counts.
+    offset : ndarray of shape (n_samples,), optional
+        Logarithm of the exposure.
+    """
+    known = np.zeros(len(counts)) if offset is None else offset - offset.max()
+    total = max(float(weight @ counts), 0.5 * float(weight[weight > 0.0].min()))
+    known = known + np.log(total / float(weight @ np.exp(known)))
+
+    def moments(outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean = np.exp(np.minimum(outputs + known, _MAX_EXPONENT))
+        return mean, mean
+
+    def objective(outputs: np.ndarray) -> float:
+        excess = moments(outputs)[0] - counts * (outputs + known)
+        return float(weight @ (excess + counts * (np.log(np.where(counts > 0.0, counts, 1.0)) - 1.0)))
+
+    coef, mean, hessian, gap, n_iter = _penalised(design, counts, weight, objective, moments)
+    free = float(weight.sum()) - np.linalg.matrix_rank(design)
+    residual = counts - mean
+    pearson = float(weight @ (residual**2 / np.maximum(mean, np.finfo(float).tiny)))
+    dispersion = max(1.0, pearson / free) if free > 0 else 1.0
+    covariance = np.linalg.inv(hessian)
+    leverage = weight * mean * np.einsum("ij,jk,ik->i", design, covariance, design)
+    errors = residual / np.maximum(1.0 - leverage, 1e-3)
+    robust = np.sqrt((((design * (np.sqrt(weight) * errors)[:, None]) @ covariance) ** 2).sum(axis=0))
+    error = np.maximum(np.sqrt(dispersion * np.diag(covariance)), robust)
+    quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, free)) if free > 0 else np.nan
+    found = Estimate(coef, error, quantile, gap, n_iter, freedom=max(free, 1.0))
+    if clusters is not None:
+        found = with_clusters(found, design * (weight * errors)[:, None], covariance, clusters)
+    return PoissonFit(found, mean, dispersion)
+
+
+class HuberFit(NamedTuple):
+    """A robust regression: its estimate, and the errors cut at the limit of the Huber loss."""
+
+    estimate: Estimate
+    cut: np.ndarray
+
+
+def huber_fit(design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None) -> HuberFit:
+    r"""Fit a regression with the Huber loss, whose limit is 1.345 robust standard deviations of its own errors.
+
+    The scale is the median absolute error of the estimate. Standard errors are the larger of two sandwiches
+    :math:`A^{-1}BA^{-1}`: A is the Gram matrix of the samples with a quadratic error, and B that of the cut errors, which is
+    either robust (HC3) or assumes equal variances. The parameters are those of :func:`linear_effects`.
+    """
+    coef = np.linalg.lstsq(design * np.sqrt(weight)[:, None], targets * np.sqrt(weight), rcond=None)[0]
+    limit = np.inf
+    for step in range(_MAX_STEPS):
+        error = targets - design @ coef
+        limit = huber_width(error, weight) if step < _SCALE_STEPS else limit  # with a fixed limit, the problem is convex
+        root = np.sqrt(weight * np.minimum(1.0, limit / np.maximum(np.abs(error), np.finfo(float).tiny)))
+        last, coef = coef, np.linalg.lstsq(design * root[:, None], targets * root, rcond=None)[0]
+        if np.abs(coef - last).max() <= 1e-10 * limit and step >= _SCALE_STEPS:
+            break
+    error = targets - design @ coef
+    cut, inside = np.clip(error, -limit, limit), np.abs(error) <= limit
+    free = len(targets) - int(design.any(axis=0).sum())
+    if free <= 0:
+        return HuberFit(Estimate(coef, np.full(len(coef), np.nan), np.nan), cut)
+    inverse = np.linalg.pinv((design.T * (weight * inside)) @ design)
+    leverage = weight * inside * np.einsum("ij,jk,ik->i", design, inverse, design)
+    scores = design * (cut / np.maximum(1.0 - leverage, 1e-3))[:, None]
+    robust = np.sqrt((((scores * np.sqrt(weight)[:, None]) @ inverse) ** 2).sum(axis=0))
+    variance = float(weight @ cut**2) / free
+    equal = np.sqrt(variance * np.maximum(np.diag(inverse @ ((design.T * weight) @ design) @ inverse), 0.0))
+    found = Estimate(coef, np.maximum(robust, equal), float(stats.t.ppf(0.5 + _LEVEL / 2, free)), freedom=free)
+    return HuberFit(found if clusters is None else with_clusters(found, scores * weight[:, None], inverse, clusters), cut)
+
+
+def huber_width(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return 1.345 robust standard deviations of some values, from the median absolute deviation.
+
+    This limit of the Huber loss has an efficiency of 95 % for normal errors. If more than half of the values are equal, the
+    mean absolute deviation is used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.solver.regression import huber_width
+    >>> round(huber_width(np.array([1.0, 2.0, 3.0, 4.0, 1000.0]), np.ones(5)), 3)
+    1.994
+    """
+    used = weight > 0.0
+    deviation = np.abs(values[used] - _median(values[used], weight[used]))
+    scale = _MEDIAN_DEVIATION * _median(deviation, weight[used])
+    if scale <= 1e-12 * deviation.max(initial=0.0):
+        scale = _MEAN_DEVIATION * float(np.average(deviation, weights=weight[used]))
+    return _HUBER_WIDTH * max(scale, np.finfo(float).tiny)
+
+
+def _median(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return the weighted median: the mean of the lower and the upper one."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    half = 0.5 * total[-1]
+    lower, upper = np.searchsorted(total, half * (1.0 - 1e-12)), np.searchsorted(total, half * (1.0 + 1e-12))
+    return 0.5 * float(values[order[lower]] + values[order[min(upper, len(order) - 1)]])
+
+
+def _penalised(
+    design: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    loss: Callable[[np.ndarray], float],
+    moments: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:
+    """Minimise a loss plus the normal prior by Newton's method.
+
+    ``loss`` and ``moments`` are functions of the linear outputs. The second returns expected values and variances.
+
+    Returns coefficients, expected values, Hessian, certified gap and number of steps.
+    """
     penalty = np.full(design.shape[1], _PRIOR**-2)
     penalty[0] = _PRIOR_INTERCEPT**-2
     coef = np.zeros(design.shape[1])
-    sign = 2.0 * labels - 1.0
 
     def objective(coef: np.ndarray) -> float:
-        return float(weight @ np.logaddexp(0.0, -sign * (design @ coef)) + 0.5 * penalty @ coef**2)
+        return loss(design @ coef) + float(0.5 * penalty @ coef**2)
 
     value, n_iter = objective(coef), 0
     while n_iter < _MAX_STEPS:
         n_iter += 1
-        probability = _sigmoid(design @ coef)
-        gradient = design.T @ (weight * (probability - labels)) + penalty * coef
-        hessian = (design.T * (weight * probability * (1.0 - probability))) @ design + np.diag(penalty)
+        mean, variance = moments(design @ coef)
+        gradient = design.T @ (weight * (mean - targets)) + penalty * coef
+        hessian = (design.T * (weight * variance)) @ design + np.diag(penalty)
         gap = float(0.5 * (gradient**2 / penalty).sum()) / max(value, 1.0)
         if gap <= _TOLERANCE:
             break
@@ -94,12 +261,7 @@ def logistic_effects(
         else:  # no progress beyond rounding
             break
         coef, value = coef - size * direction, trial
-    covariance = np.linalg.inv(hessian)
-    error = np.sqrt(np.diag(covariance))
-    if clusters is None:
-        return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
-    scores = design * (weight * (labels - probability))[:, None]
-    return with_clusters(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
+    return coef, mean, hessian, gap, n_iter
 
 
 def linear_effects(
@@ -159,13 +321,22 @@ def _sigmoid(outputs: np.ndarray) -> np.ndarray:
 
 
 def joint_p_values(
-    design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
+    design: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    family: str = "linear",
 ) -> np.ndarray:
-    """Return the p-value of each column of a least-squares regression on all columns; 1 where it is unknown.
+    """Return the p-value of each column of a regression on all columns; 1 where it is unknown.
 
-    The parameters are those of :func:`linear_effects`. The standard errors are the larger of the robust and the classical
-    ones. Robust errors alone vanish for a column with a few nonzero values of the same target.
+    The parameters are those of :func:`effects`. Classes are tested by least squares as well. The standard errors are
+    the larger of the robust and the classical ones. Robust errors alone vanish for a column with a few nonzero values of the
+    same target.
     """
+    if family in ("poisson", "huber"):
+        return np.where(design.any(axis=0), effects(family, design, targets, weight, clusters, offset).p_value, 1.0)
+    targets = targets if offset is None else targets - offset
     found = linear_effects(design, targets, weight, clusters)
     varying = np.flatnonzero(design.any(axis=0))
     free = len(targets) - len(varying)
@@ -177,3 +348,25 @@ def joint_p_values(
     own = design[:, varying]
     classical[varying] = np.sqrt(variance * np.diag(np.linalg.inv((own.T * weight) @ own)))
     return found._replace(error=np.fmax(found.error, classical)).p_value
+
+
+def effects(
+    family: str,
+    design: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    clusters: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+) -> Estimate:
+    """Return the effects of some columns by the regression of a family of :data:`FAMILIES`.
+
+    The offset is subtracted from numbers, and added to the logarithm of expected counts.
+    """
+    if family == "poisson":
+        return poisson_fit(design, targets, weight, clusters, offset).estimate
+    if family == "logistic":
+        return logistic_effects(design, targets, weight, clusters)
+    targets = targets if offset is None else targets - offset
+    if family == "huber":
+        return huber_fit(design, targets, weight, clusters).estimate
+    return linear_effects(design, targets, weight, clusters)

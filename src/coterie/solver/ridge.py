@@ -35,6 +35,8 @@ _ROUNDING = 1e-10
 _STAGE_PRECISION = 1e-2
 # The line search stops when the slope has decreased by this factor.
 _SLOPE_FACTOR = 1e-3
+# Ratio of the slopes at the ends of the bracket above which it is bisected.
+_STEEP = 1e8
 
 
 def fit_ridge(loss: Loss, design: AnyDesign, *, precision: float = 1e-10, start: np.ndarray | None = None) -> Solution:
@@ -194,7 +196,10 @@ def _line_search(
     for _ in range(60):
         if abs(value) <= flat:
             break
-        step = (low * slope_high - high * slope_low) / (slope_high - slope_low)
+        if slope_high > _STEEP * -slope_low:  # exponential growth: the secant would hardly move
+            step = 0.5 * (low + high)
+        else:
+            step = (low * slope_high - high * slope_low) / (slope_high - slope_low)
         value = slope(step)
         if value < 0.0:
             low, slope_low, slope_high = step, value, 0.5 * slope_high

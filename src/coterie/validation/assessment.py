@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coterie.inputs.opening import Input
-from coterie.solver.loss import LossLike
+from coterie.solver.loss import LossLike, trait
 from coterie.validation import metrics
 from coterie.validation.calibration import calibrate, scale_of
 from coterie.validation.intervals import fold_interval, r_squared_interval, share_interval
@@ -92,12 +92,15 @@ class Figures:
         Predictions in the same format.
     n_classes : int
         Number of classes; 0 for numbers and survival times.
+    number_scores : tuple of str
+        Names of the scores of numbers.
     """
 
     held_out: HeldOutOutputs
     codes: np.ndarray
     predicted: np.ndarray
     n_classes: int
+    number_scores: tuple[str, ...] = ("r2",)
 
     @cached_property
     def scores(self) -> dict[str, metrics.Linearised]:
@@ -107,7 +110,9 @@ class Figures:
             risk = own.values[:, 0]
             return {"concordance_index": linearised_concordance(self.codes, risk, weight, own.fold)}
         if not self.n_classes:
-            return {"r2": metrics.linearised_r_squared(self.codes, self.predicted, weight)}
+            return {
+                name: metrics.linearised_explained(name, self.codes, self.predicted, weight) for name in self.number_scores
+            }
         right = (self.codes == self.predicted).astype(np.float64)
         found = {
             "accuracy": metrics.linearised_accuracy(right, weight),
@@ -125,7 +130,7 @@ class Figures:
             n_events = len(np.unique(unit[self.codes["event"]]))
             return {name: share_interval(score, unit, n_events) for name, score in self.scores.items()}
         if not self.n_classes:
-            return {"r2": r_squared_interval(self.scores["r2"], unit)}
+            return {name: r_squared_interval(score, unit) for name, score in self.scores.items()}
         all_units = len(np.unique(unit))
         rarest = min(len(np.unique(unit[self.codes == code])) for code in np.unique(self.codes))
         return {
@@ -217,7 +222,8 @@ def _reader(data: Input, loss: LossLike, normality: bool) -> Callable[[HeldOutOu
         assert data.y is not None
         normal = (data.y == 1).astype(np.int64)
         return lambda own: Figures(own, normal[own.sample], (own.outputs[:, 0] >= 0.0).astype(np.int64), 2)
-    return lambda own: Figures(own, data.targets[own.sample], loss.predict(own.outputs), 0)
+    names = tuple(dict.fromkeys((str(trait(loss, "default_score")), "r2")))
+    return lambda own: Figures(own, data.targets[own.sample], loss.predict(own.outputs), 0, names)
 
 
 def _calibrated(own: HeldOutOutputs, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:

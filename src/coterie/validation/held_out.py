@@ -8,8 +8,8 @@ from sklearn.metrics import check_scoring
 
 from coterie.inputs.opening import Input
 from coterie.inputs.types import ScoringLike
-from coterie.solver.loss import LossLike
-from coterie.validation.metrics import accuracy, balanced_accuracy, r_squared, roc_auc
+from coterie.solver.loss import LossLike, trait
+from coterie.validation.metrics import DEVIANCES, accuracy, balanced_accuracy, explained, roc_auc
 
 # A class is rare if its share of the weight is below both limits; the second one is relative to equal shares.
 _RARE, _RARE_OF_EQUAL = 0.2, 0.6
@@ -46,7 +46,8 @@ class HeldOutScores:
     Parameters
     ----------
     scoring : str, callable or None
-        As in scikit-learn. None for :func:`default_scoring` (classification) or R² (regression).
+        As in scikit-learn. None for :func:`default_scoring` (classification) or the score of the loss
+        (regression), which is R² for the squared loss.
     data : Input
         Targets, classes if there are any, and sample weights, which are used in the score.
     loss : type of Loss
@@ -84,12 +85,14 @@ class HeldOutScores:
 
     def _default_name(self, data: Input) -> str:
         """Return the name of the score for ``scoring=None``."""
-        return "r2" if data.classes is None else default_scoring(data.targets, len(data.classes), data.score_weight)
+        if data.classes is None:
+            return str(trait(self._model.loss, "default_score"))
+        return default_scoring(data.targets, len(data.classes), data.score_weight)
 
     def _fast_scores(self) -> tuple[str, ...]:
         """Return the names of the scores that are computed without scikit-learn's scorers, which take ten times as long."""
         if not is_classifier(self._model):
-            return ("r2",)
+            return tuple(DEVIANCES)
         return ("accuracy", "balanced_accuracy", *(("roc_auc",) if len(self._model.classes_) == 2 else ()))
 
     def __call__(self, outputs: np.ndarray, held_out: np.ndarray) -> float:
@@ -103,8 +106,10 @@ class HeldOutScores:
     def _fast_score(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
         if self.name == "roc_auc":
             return roc_auc(y == 1, outputs[:, 0], weight)
-        score = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy, "r2": r_squared}[self.name]
-        return score(y, self._model.loss.predict(outputs), weight)
+        predicted = self._model.loss.predict(outputs)
+        if self.name in DEVIANCES:
+            return explained(self.name, y, predicted, weight)
+        return {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}[self.name](y, predicted, weight)
 
 
 class NormalityScores(HeldOutScores):
