@@ -6,6 +6,7 @@ from scipy import sparse, stats
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryRegressor, GroupDiscoverySurvival, group_confidence
 from coterie.confidence.association import null_models
+from coterie.confidence.evidence import _Association
 from coterie.confidence.proxies import Proxies, false_by_proxy, proxies_of, rivals_of
 from coterie.data import as_source
 from coterie.data.view import FeatureView
@@ -115,3 +116,47 @@ def test_many_weak_proxies_of_a_cause_are_not_selected(classes):
         assert {5, 45} <= supports
         false, n_selected = false + len(supports - {5, 45}), n_selected + len(supports)
     assert false <= 0.15 * n_selected
+
+
+def correlated_pair(rng, n_samples, correlation, z):
+    """Return two features with this correlation, and an outcome with which they have these statistics."""
+    columns = rng.standard_normal((n_samples, 3))
+    base = np.linalg.qr(columns - columns.mean(axis=0))[0]
+    pair = base[:, :2] @ np.array([[1.0, correlation], [0.0, np.sqrt(1.0 - correlation**2)]])
+    wanted = np.asarray(z) / np.sqrt(n_samples)
+    weights = np.linalg.solve(pair.T @ pair, wanted)
+    return pair, pair @ weights + np.sqrt(1.0 - weights @ wanted) * base[:, 2]
+
+
+@pytest.mark.parametrize(("correlation", "is_ambiguous"), [(0.65, True), (0.3, False)])
+def test_a_group_with_a_rival_below_the_threshold_is_less_certain(correlation, is_ambiguous):
+    """A feature that is almost as strong, and almost in the group, may be the one with the effect."""
+    rng = np.random.default_rng(0)
+    pair, y = correlated_pair(rng, 120, correlation, (3.9, 3.1))
+    X = np.column_stack(
+        [pair, np.linalg.qr(np.column_stack([np.ones(120), pair, y, rng.standard_normal((120, 70))]))[0][:, 4:]]
+    )
+    found = group_confidence(GroupDiscoveryRegressor(2).fit(X, y), X, y, n_pairs=5, random_state=0).candidates
+    assert found[0].support == 0
+    assert (found[0].q_value > 0.05) == is_ambiguous
+
+
+def test_every_other_significant_candidate_can_explain_a_group(monkeypatch):
+    calls = []
+    original = _Association.given
+
+    def recorded(self, columns, feature, others):
+        calls.append((feature, others.tolist()))
+        return original(self, columns, feature, others)
+
+    monkeypatch.setattr(_Association, "given", recorded)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 80))
+    y = X[:, :4] @ [1.0, 0.9, -0.9, 0.8] + rng.standard_normal(60)
+    group_confidence(GroupDiscoveryRegressor(4).fit(X, y), X, y, n_pairs=2, random_state=0)
+    n_explaining = max(len(others) for _, others in calls)
+    assert n_explaining >= 2
+    for feature, others in calls:
+        assert feature not in others
+        assert others == [k for k in range(max(others) + 1) if k != feature]
+    assert any(max(others) > feature for feature, others in calls)
