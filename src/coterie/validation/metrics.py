@@ -99,7 +99,7 @@ def r_squared(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = 
     return 1.0 - error / variation
 
 
-class Deviance(NamedTuple):
+class ErrorMeasure(NamedTuple):
     """A measure of the error of numeric predictions, of which a score is the share that a model explains.
 
     Attributes
@@ -131,9 +131,9 @@ def _median(y: np.ndarray, weight: np.ndarray) -> float:
 
 # Scores of numbers: one minus the deviance over that of the best constant. R² is the case of the squared error.
 DEVIANCES = {
-    "r2": Deviance(lambda y, predicted: (y - predicted) ** 2, _mean),
-    "d2_poisson": Deviance(_poisson_deviance, _mean),
-    "d2_absolute_error": Deviance(lambda y, predicted: np.abs(y - predicted), _median),
+    "r2": ErrorMeasure(lambda y, predicted: (y - predicted) ** 2, _mean),
+    "d2_poisson": ErrorMeasure(_poisson_deviance, _mean),
+    "d2_absolute_error": ErrorMeasure(lambda y, predicted: np.abs(y - predicted), _median),
 }
 
 
