@@ -140,7 +140,7 @@ def test_result_has_all_judgements(tmp_path):
     assert "&lt;b&gt;ill" in page
     assert "<b>ill" not in page
     assert "(no 140, yes 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
-    assert "Q-value: estimated share of false groups (false discovery rate) among all groups with at least this evidence." in page
+    assert "Q-value: estimated share of false groups (false discovery rate) among all groups with at least this" in page
     assert "Half-samples: 10, permutations: 1." in page
 
 
