@@ -394,8 +394,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
             )
         if values and all(math.isnan(value) for value in values):
             raise ValueError(
-                f"The {name} of all groups is unknown. It requires labels"
-                f"{' and at least one permutation (n_permutations)' if fwer is None else ''}."
+                f"The {name} of all groups is unknown. One-class models, fixed features and interrupted runs have none."
             )
         return FeatureGroups([group for group, value in zip(self, values, strict=True) if value <= level])
 
