@@ -220,7 +220,7 @@ def test_rates_are_checked(rates, message):
 def test_groups_without_evidence_cannot_be_selected():
     with pytest.raises(ValueError, match="have no q_value yet"):
         FeatureGroups([FeatureGroup(0, [])]).select(fdr=0.1)
-    with pytest.raises(ValueError, match="q_value of all groups is unknown. One-class models, fixed features"):
+    with pytest.raises(ValueError, match=r"q_value of all groups is unknown\. One-class models"):
         FeatureGroups([FeatureGroup(0, [], q_value=np.nan, p_value=np.nan)]).select(fdr=0.1)
     assert len(FeatureGroups([]).select(fdr=0.1)) == 0
 
