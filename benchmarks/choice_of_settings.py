@@ -33,7 +33,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
-from coterie.estimators.validated import _typical_variance, grid
+from coterie.estimators.validated import grid
+from coterie.search.penalty import typical_variance
 
 # Training samples, test samples and draws of each set. None: five outer folds, with two seeds.
 Spec = tuple[int, int, int] | None
@@ -78,7 +79,7 @@ class _EarlierGrid(GroupDiscoveryClassifierCV):
     """Estimator with the earlier range of C."""
 
     def _penalties(self, view: Any, kinds: Sequence[str]) -> list[float]:
-        return grid(self.Cs, 1e-4, 10.0, lambda: _typical_variance(view))
+        return grid(self.Cs, 1e-4, 10.0, lambda: typical_variance(view))
 
 
 def _peer(model: Any, X: Any) -> Any:
