@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _GENETICS = "Genetics"
 _VALIDATION, _SEARCH = "Validation", "Group discovery"
 _SHOWN_GROUPS = 20
+_SMALLEST_GAP = 1e-12
 _SHOWN_MEMBERS = 4
 
 DiscoverTask = Annotated[
@@ -379,7 +380,9 @@ def _figures(result: Discovery) -> Table:
     n_features = sum(map(len, result.groups))
     facts["groups"] = f"{len(result.groups):,} with {n_features:,} feature{'s' * (n_features != 1)}"
     facts["C"] = f"{model.C_:.4g}"
-    facts["relative duality gap"] = f"{model.dual_gap_:.1e}"
+    # Smaller gaps are rounding errors, whose digits differ between processors.
+    gap = model.dual_gap_
+    facts["relative duality gap"] = f"< {_SMALLEST_GAP:.0e}" if gap < _SMALLEST_GAP else f"{gap:.1e}"
     if not math.isnan(result.seconds):
         facts["seconds"] = f"{result.seconds:.3g}"
     table = Table(show_header=False, box=None, pad_edge=False)
