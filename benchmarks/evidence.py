@@ -37,7 +37,7 @@ PAGES = {
     ),
     "big-shapes": Page(("big_cost.py --folder .", "big_cost.py --growth")),
     "cautions": Page(("cautions.py",)),
-    "choice-of-settings": Page(("choice_of_settings.py",)),
+    "choice-of-settings": Page(("choice_of_settings.py", "rare_classes.py")),
     "cluster-cost": Page(("cluster_cost.py",), by_hand=True),
     "cluster-faults": Page(("cluster_faults.py",)),
     "confidence-evidence": Page(

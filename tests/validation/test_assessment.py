@@ -154,7 +154,7 @@ def test_rare_classes_are_scored_by_the_auc():
     X, y = sample(400, rare=3.5)
     assert y.mean() < 0.15
     model = nested(X, y)
-    named = nested(X, y, scoring="roc_auc")
+    named = nested(X, y, scoring="roc_auc", rule="deviance")
     assert model.scoring_ == named.scoring_ == "roc_auc"
     np.testing.assert_array_equal(model.nested_scores_, named.nested_scores_)
     assert nested(X, y, scoring="accuracy").scoring_ == "accuracy"

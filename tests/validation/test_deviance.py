@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from sklearn.metrics import log_loss
 
 from coterie import GroupDiscoveryClassifierCV, GroupDiscoveryOneClassCV, GroupDiscoveryRegressorCV
@@ -21,24 +21,34 @@ def outputs_and_codes(rng, n_outputs, n_models=5, n_samples=40):
     return strength * marks + rng.standard_normal((n_models, n_samples, n_outputs)), codes
 
 
-def probabilities(outputs, slope):
-    return Calibration(slope, np.zeros(outputs.shape[1])).probabilities(outputs)
+def probabilities(outputs, slope, offset=0.0):
+    return Calibration(slope, np.broadcast_to(offset, outputs.shape[1])).probabilities(outputs)
 
 
+@pytest.mark.parametrize("with_offsets", [False, True])
 @pytest.mark.parametrize("n_outputs", [1, 3])
-def test_the_slope_minimises_the_deviance(rng, n_outputs):
+def test_slope_and_offsets_minimise_the_deviance(rng, n_outputs, with_offsets):
     outputs, codes = outputs_and_codes(rng, n_outputs)
+    outputs, n_classes = outputs + 0.7, max(n_outputs, 2)
     weight = rng.random(len(codes)) + 0.1
-    unsure = 1.0 / (weight.sum() + 2.0)
-    own_class = np.eye(max(n_outputs, 2))[codes] == 1.0
-    targets = np.where(own_class, 1.0 - unsure, unsure / (max(n_outputs, 2) - 1))
-    for own, found in zip(outputs, calibrated_deviances(outputs, codes, weight), strict=True):
+    shares = np.arange(1.0, n_classes + 1) / np.arange(1.0, n_classes + 1).sum() if with_offsets else None
+    mixed = 2.0 / (weight.sum() + 2.0)
+    targets = (1.0 - mixed) * np.eye(n_classes)[codes] + mixed * (shares if with_offsets else 1.0 / n_classes)
+    free = n_outputs if with_offsets else 0
+    for own, found in zip(outputs, calibrated_deviances(outputs, codes, weight, shares), strict=True):
 
-        def mean(slope, own=own):
-            return -2.0 * weight @ (targets * np.log(probabilities(own, slope))).sum(axis=1) / weight.sum()
+        def mean(parameters, own=own):
+            offset = parameters[1:] if with_offsets else 0.0
+            return -2.0 * weight @ (targets * np.log(probabilities(own, parameters[0], offset))).sum(axis=1) / weight.sum()
 
-        best = minimize_scalar(mean, bounds=(0.0, 50.0), method="bounded", options={"xatol": 1e-9})
-        assert found == pytest.approx(min(best.fun, mean(0.0)), rel=1e-9)
+        best = minimize(mean, np.append(1.0, np.zeros(free)), bounds=[(0.0, 50.0), *[(-50.0, 50.0)] * free], tol=1e-13)
+        assert found == pytest.approx(best.fun, rel=1e-7)
+
+
+def test_offsets_with_a_class_that_is_absent(rng):
+    codes, outputs = np.repeat([0, 1], 10), rng.standard_normal((2, 20, 3))
+    found = HeldOutDeviance(np.append(codes, 2), np.ones(21), with_offsets=True)(list(outputs), np.arange(20))
+    assert np.isfinite(found).all()
 
 
 def test_many_samples_have_the_log_loss_of_calibrated_probabilities(rng):
@@ -94,14 +104,27 @@ def test_the_default_rule_is_the_smallest_deviance(rng):
     )
     assert model.best_score_ == results["mean_test_score"][row]
     assert model.smallest_n_features_ <= model.n_features_
-    same = GroupDiscoveryClassifierCV(10, rule="deviance", scoring="roc_auc", **options).fit(X, y)
+    same = GroupDiscoveryClassifierCV(10, rule="deviance", scoring="accuracy", **options).fit(X, y)
     np.testing.assert_array_equal(same.cv_results_["mean_test_deviance"], results["mean_test_deviance"])
+    ranked = GroupDiscoveryClassifierCV(10, rule="deviance", scoring="roc_auc", **options).fit(X, y)
+    assert (ranked.cv_results_["mean_test_deviance"] < results["mean_test_deviance"]).all()  # with offsets
     few = GroupDiscoveryClassifierCV(10, rule="one_se", **options).fit(X, y)
     assert few.n_features_ == few.smallest_n_features_ == model.smallest_n_features_
     for given in ({"scoring": "roc_auc"}, {"rule": "best"}, {"rule": "one_se", "scoring": "accuracy"}):
         other = GroupDiscoveryClassifierCV(10, **options, **given).fit(X, y)
         assert "mean_test_deviance" not in other.cv_results_
     assert "mean_test_deviance" not in GroupDiscoveryRegressorCV(5, Cs=2, cv=3).fit(X, X[:, 0]).cv_results_
+
+
+def test_rare_classes_are_chosen_by_the_deviance_with_offsets(rng):
+    X, y = grouped_matrix(rng, n_samples=90)
+    kept = np.sort(np.append(np.flatnonzero(y == -1), np.flatnonzero(y == 1)[:8]))
+    options = {"Cs": 2, "cv": 2, "random_state": 0}
+    model = GroupDiscoveryClassifierCV(5, **options).fit(X[kept], y[kept])
+    assert model.scoring_ == "roc_auc"
+    same = GroupDiscoveryClassifierCV(5, rule="deviance", scoring="roc_auc", **options).fit(X[kept], y[kept])
+    np.testing.assert_array_equal(same.cv_results_["mean_test_deviance"], model.cv_results_["mean_test_deviance"])
+    assert model.cv_results_["mean_test_deviance"].min() < 2.0 * np.log(2.0)
 
 
 def test_class_weights_count(rng):

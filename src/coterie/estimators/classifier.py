@@ -33,6 +33,7 @@ from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule
 from coterie.validation.calibration import Calibration, calibrate, scale_of
 from coterie.validation.deviance import HeldOutDeviance
+from coterie.validation.held_out import HeldOutScores
 from coterie.validation.path_search import Fold, SizedOutputs
 
 
@@ -447,11 +448,12 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
                 "of folds (stratified folds)."
             )
 
-    def _held_out_deviance(self, data: Input) -> HeldOutDeviance:
+    def _held_out_deviance(self, data: Input, score: HeldOutScores) -> HeldOutDeviance:
         """Return the deviance, with the sample weights of the score times the class weights."""
         assert data.classes is not None
         weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
-        return HeldOutDeviance(data.targets, class_weights(self.class_weight, data.classes, data.targets, weight))
+        own = class_weights(self.class_weight, data.classes, data.targets, weight)
+        return HeldOutDeviance(data.targets, own, with_offsets=score.name != "accuracy")
 
     def _calibration_weight(self, data: Input) -> np.ndarray:
         assert data.classes is not None

@@ -146,10 +146,10 @@ thresholds : list of float or None, default=None
     Thresholds to choose from; None for ``threshold`` only.
 
 rule : {"auto", "deviance", "best", "one_se"}, default="auto"
-    Rule of choice. ``"deviance"``: the smallest mean held-out deviance, with the outputs of each fold calibrated by a slope;
-    for classes only. ``"best"``: the best mean score. ``"auto"``: ``"deviance"`` for classes if ``scoring`` is None and no
-    class is rare, otherwise ``"best"``. ``"one_se"``: the fewest features within one standard error of the best value of the
-    criterion of ``"auto"``.
+    Rule of choice. ``"deviance"``: the smallest mean held-out deviance, with the outputs of each fold calibrated by a slope
+    (for other scores than the accuracy, such as those of rare classes, also by offsets); for classes only. ``"best"``: the
+    best mean score. ``"auto"``: ``"deviance"`` for classes if ``scoring`` is None, otherwise ``"best"``. ``"one_se"``: the
+    fewest features within one standard error of the best value of the criterion of ``"auto"``.
 
 nested : bool, default=False
     Whether to measure the nested score: the held-out score of the whole procedure, including the choice of settings

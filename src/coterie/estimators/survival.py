@@ -453,7 +453,7 @@ class GroupDiscoverySurvivalCV(ValidatedDiscovery, GroupDiscoverySurvival):
     def _held_out_scores(self, data: Input) -> HeldOutScores:
         return SurvivalScores(self.scoring, data, self._loss)
 
-    def _held_out_deviance(self, data: Input) -> PartialDeviance:
+    def _held_out_deviance(self, data: Input, score: HeldOutScores) -> PartialDeviance:
         weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
         return PartialDeviance(data.targets, weight, self.ties)
 

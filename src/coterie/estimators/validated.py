@@ -183,22 +183,21 @@ class ValidatedDiscovery(GroupDiscovery):
         """Return the score for the validation."""
         return HeldOutScores(self.scoring, data, self._loss)
 
-    def _held_out_deviance(self, data: Input) -> Deviance | None:
-        """Return the deviance for the choice; None for losses without one."""
+    def _held_out_deviance(self, data: Input, score: HeldOutScores) -> Deviance | None:
+        """Return the deviance for the choice beside a score; None for losses without one."""
         return None
 
     def _criterion(self, data: Input, score: HeldOutScores) -> Deviance | None:
         """Return the deviance if the rule uses it. Otherwise the score is the criterion.
 
-        Unless the rule demands the deviance, scores that the user has chosen and those of rare classes are the criterion.
+        Unless the rule demands the deviance, scores that the user has chosen are the criterion.
         """
-        deviance = self._held_out_deviance(data)
+        deviance = self._held_out_deviance(data, score)
         if self.rule == "deviance" and deviance is None:
             raise ValueError(
                 f"rule='deviance' requires classes or survival times. Use rule='best' or 'one_se' with {type(self).__name__}."
             )
-        usual = self.scoring is None and score.name in ("accuracy", "concordance_index")
-        return deviance if self.rule == "deviance" or (usual and self.rule != "best") else None
+        return deviance if self.rule == "deviance" or (self.scoring is None and self.rule != "best") else None
 
     def _kinds(self, data: Input) -> list[str]:
         """Return the kinds of predictive models to choose from."""

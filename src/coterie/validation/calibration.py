@@ -16,6 +16,8 @@ import numpy as np
 _MAX_STEPS = 100
 # Bound of the squared Newton step, in units of the loss per sample, at which the fit ends.
 _TOLERANCE = 1e-22
+# Shortest step of the line search.
+_SHORTEST = 1e-10
 # Spread of the values, relative to their size, below which they do not distinguish samples.
 _NO_SPREAD = 1e-13
 # Smallest difference between the logit of the predicted class and the others.
@@ -98,62 +100,114 @@ def calibrate(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray | None 
     weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
     used = weight > 0.0
     outputs, codes, weight = outputs[used], codes[used], weight[used]
-    n_classes = max(2, outputs.shape[1])
-    targets = _targets(codes, weight, n_classes)
+    targets = target_probabilities(codes, weight, class_shares(codes, weight, max(2, outputs.shape[1])))
+    return calibrations(outputs[None], targets, weight)[0][0]
+
+
+def calibrations(
+    outputs: np.ndarray,
+    targets: np.ndarray,
+    weight: np.ndarray,
+    *,
+    with_offsets: bool = True,
+    tolerance: float = _TOLERANCE,
+) -> tuple[list[Calibration], np.ndarray]:
+    """Return the calibration of each of several models, and the mean cross entropy of the targets under it.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (n_models, n_samples, n_outputs)
+        Decision values: one column for two classes, else one column per class.
+    targets : ndarray of shape (n_samples, n_classes)
+        Target probabilities.
+    weight : ndarray of shape (n_samples,)
+        Positive weights of the samples.
+    with_offsets : bool, default=True
+        Whether there are offsets. Otherwise they are 0.
+    tolerance : float
+        Bound of the squared Newton step, in units of the cross entropy.
+    """
+    n_classes = targets.shape[1]
     weight = weight / weight.sum()
-    size = float(np.abs(outputs).max(initial=0.0))
+    size = np.abs(outputs).max(axis=(1, 2), initial=0.0)
     # Centred values are on the scale of their spread, so that slope and offsets are of similar size.
-    centre = weight @ outputs
-    spread = all_classes(outputs - centre)
-    spread = spread - spread.mean(axis=1, keepdims=True) if n_classes > 2 else spread
-    scale = float(np.abs(spread).max(initial=0.0))
-    found = _fitted(all_classes((outputs - centre) / scale), targets, weight) if scale > _NO_SPREAD * size else None
-    if found is None or found[0] <= 0.0:
-        return Calibration(0.0, _offsets(np.log(weight @ targets), n_classes))
-    slope = float(found[0]) / scale
-    return Calibration(slope, _offsets(found[1:] - slope * all_classes(centre[None, :])[0], n_classes))
+    centre = np.tensordot(outputs, weight, axes=(1, 0)) * with_offsets
+    values = all_classes(outputs - centre[:, None, :])
+    spread = values - values.mean(axis=2, keepdims=True) if n_classes > 2 else values
+    scale = np.abs(spread).max(axis=(1, 2), initial=0.0)
+    varying = np.flatnonzero(scale > _NO_SPREAD * size)
+    level = np.log(weight @ targets) if with_offsets else np.zeros(n_classes)
+    level = level - level[0]
+    found, entropy = _fitted(values[varying] / scale[varying, None, None], targets, weight, level, with_offsets, tolerance)
+    constant = -float((weight @ targets) @ np.log(softmax(level)))
+    results, losses = [Calibration(0.0, _offsets(level, n_classes))] * len(outputs), np.full(len(outputs), constant)
+    for model, own, loss in zip(varying.tolist(), found, entropy, strict=True):
+        if own[0] > 0.0:
+            slope = float(own[0] / scale[model])
+            offset = _offsets(own[1:] - slope * all_classes(centre[model]), n_classes)
+            results[model], losses[model] = Calibration(slope, offset), loss
+    return results, losses
 
 
-def _fitted(values: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return slope and offsets of all classes, the first of which is 0, by Newton steps with a line search."""
-    found = np.concatenate(([0.0], np.log(weight @ targets)))
-    found[1:] -= found[1]
-    share, loss = _loss(found, values, targets, weight)
+def _fitted(
+    values: np.ndarray, targets: np.ndarray, weight: np.ndarray, level: np.ndarray, with_offsets: bool, tolerance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return slope and offsets of all classes, the first of which is 0, and the cross entropy, for each model.
+
+    ``level`` are the offsets of a constant model. Newton steps with a line search; models leave the computation as they
+    converge.
+    """
+    found = np.tile(np.append(0.0, level), (len(values), 1))
+    # Positions of the free parameters: the slope, and the offsets of all classes but the first.
+    free = np.delete(np.arange(len(level) + 1), 1) if with_offsets else np.zeros(1, dtype=np.int64)
+    share, entropy = _loss(found, values, targets, weight)
+    losses, open_ = entropy.copy(), np.arange(len(values))
     for _ in range(_MAX_STEPS):
         surplus = weight[:, None] * (share - targets)
-        gradient = np.concatenate(([(surplus * values).sum()], surplus.sum(axis=0)[1:]))
-        step = np.linalg.solve(_curvature(values, share, weight), gradient)
-        decrement = float(gradient @ step)
-        if decrement <= _TOLERANCE:
+        gradient = np.column_stack([(surplus * values).sum(axis=(1, 2)), surplus.sum(axis=1)[:, 1:]])[:, : len(free)]
+        curvature = _curvature(values, share, weight)[:, : len(free), : len(free)]
+        step = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+        decrement = (gradient * step).sum(axis=1)
+        kept = decrement > tolerance
+        if not kept.any():
             break
-        step = np.insert(step, 1, 0.0)
-        length = 1.0
+        open_, values, decrement = open_[kept], values[kept], decrement[kept]
+        change = np.zeros((len(open_), found.shape[1]))
+        change[:, free] = step[kept]
+        length = np.ones(len(open_))
         while True:
-            share, lower = _loss(found - length * step, values, targets, weight)
-            if lower <= loss - 0.25 * length * decrement or length < 1e-10:
+            share, entropy = _loss(found[open_] - length[:, None] * change, values, targets, weight)
+            long = (entropy > losses[open_] - 0.25 * length * decrement) & (length >= _SHORTEST)
+            if not long.any():
                 break
-            length /= 2
-        found, loss = found - length * step, lower
-    return found
+            length[long] /= 2.0
+        found[open_] -= length[:, None] * change
+        losses[open_] = entropy
+    return found, losses
 
 
-def _loss(found: np.ndarray, values: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the probabilities and the mean cross entropy."""
-    logits = found[0] * values + found[1:]
-    logits = logits - logits.max(axis=1, keepdims=True)
-    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    return np.exp(logs), -float(weight @ (targets * logs).sum(axis=1))
+def _loss(found: np.ndarray, values: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probabilities and the mean cross entropy of each model."""
+    logits = found[:, :1, None] * values + found[:, None, 1:]
+    logits = logits - logits.max(axis=2, keepdims=True)
+    logs = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
+    return np.exp(logs), -((targets * logs).sum(axis=2) * weight).sum(axis=1)
 
 
 def _curvature(values: np.ndarray, share: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the second derivatives by the slope and the offsets of all classes but the first."""
-    mean = (share * values).sum(axis=1, keepdims=True)
+    """Return the second derivatives of each model by the slope and the offsets of all classes but the first."""
+    mean = (share * values).sum(axis=2, keepdims=True)
     weighted = weight[:, None] * share
-    mixed = (weighted * (values - mean)).sum(axis=0)[1:]
-    offsets = np.diag(weighted.sum(axis=0)[1:]) - weighted[:, 1:].T @ share[:, 1:]
-    slope = float((weighted * (values - mean) ** 2).sum())
-    matrix = np.block([[np.array([[slope]]), mixed[None, :]], [mixed[:, None], offsets]])
-    return matrix + 1e-15 * np.trace(matrix) * np.eye(len(matrix))
+    n_classes = values.shape[2]
+    matrix = np.empty((len(values), n_classes, n_classes))
+    matrix[:, 0, 0] = (weighted * (values - mean) ** 2).sum(axis=(1, 2))
+    matrix[:, 0, 1:] = matrix[:, 1:, 0] = (weighted * (values - mean)).sum(axis=1)[:, 1:]
+    matrix[:, 1:, 1:] = -weighted[:, :, 1:].transpose(0, 2, 1) @ share[:, :, 1:]
+    diagonal = np.arange(1, n_classes)
+    matrix[:, diagonal, diagonal] += weighted.sum(axis=1)[:, 1:]
+    every = np.arange(n_classes)
+    matrix[:, every, every] += 1e-15 * np.trace(matrix, axis1=1, axis2=2)[:, None]
+    return matrix
 
 
 def _offsets(offset: np.ndarray, n_classes: int) -> np.ndarray:
@@ -161,15 +215,20 @@ def _offsets(offset: np.ndarray, n_classes: int) -> np.ndarray:
     return offset[1:] - offset[:1] if n_classes == 2 else offset - offset.mean()
 
 
-def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
+def class_shares(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the share of each class in the total weight."""
+    mass = np.bincount(codes, weight, minlength=n_classes)
+    return np.asarray(mass / mass.sum())
+
+
+def target_probabilities(codes: np.ndarray, weight: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Return target probabilities: the classes of the samples, mixed with the shares of the classes.
 
     The share of the mixture is 2 / (n + 2) for a total weight of n. For two classes of equal size, this is Platt's rule for
-    the total weight. The mean target of a class is its share.
+    the total weight. With the shares of the same samples, the mean target of a class is its share.
     """
-    mass = np.bincount(codes, weight, minlength=n_classes)
-    mixed = 2.0 / (mass.sum() + 2.0)
-    targets = np.tile(mixed * mass / mass.sum(), (len(codes), 1))
+    mixed = 2.0 / (float(weight.sum()) + 2.0)
+    targets = np.tile(mixed * shares, (len(codes), 1))
     targets[np.arange(len(codes)), codes] += 1.0 - mixed
     return targets
 

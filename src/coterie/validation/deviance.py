@@ -1,8 +1,9 @@
 """Held-out deviance of calibrated outputs: a smooth criterion for the choice among candidates.
 
 Accuracy on a few dozen held-out samples is equal for many candidates, and so is the area under the curve. The deviance uses
-the size of every output. Outputs of different settings differ in scale, hence each model's outputs are first multiplied by
-the slope of largest likelihood on the same held-out samples, as in :mod:`coterie.validation.calibration`.
+the size of every output. Outputs of different settings differ in scale. The outputs of each model are therefore calibrated
+first, by the slope of largest likelihood on the same held-out samples, as in :mod:`coterie.validation.calibration`. With rare
+classes they also differ in level, which matters neither for the ROC AUC nor for probabilities, so offsets are fitted as well.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from coterie.validation.calibration import all_classes, softmax
+from coterie.validation.calibration import calibrations, class_shares, target_probabilities
 
-_MAX_STEPS = 60
-# Relative precision of the slopes. The deviance is flat at its minimum, so its error is of the order of the square.
-_TOLERANCE = 1e-7
+# Precision of the deviances.
+_TOLERANCE = 1e-13
 # Decimals of a deviance. Models that agree up to rounding errors are then tied, so that batches of paths change no choice.
 _DECIMALS = 10
 # Numbers (models × samples × classes) that are processed at once.
@@ -42,10 +42,13 @@ class HeldOutDeviance:
         Class codes of all samples.
     weight : ndarray of shape (n_samples,)
         Weights of all samples in the deviance.
+    with_offsets : bool, default=False
+        Whether the calibration has offsets.
     """
 
     codes: np.ndarray
     weight: np.ndarray
+    with_offsets: bool = False
 
     def __call__(self, outputs: Sequence[np.ndarray], held_out: np.ndarray) -> list[float]:
         """Return the deviance of each model, given its outputs of shape (n_held_out, n_outputs)."""
@@ -54,16 +57,20 @@ class HeldOutDeviance:
         if not used.any() or not outputs:
             return [np.nan] * len(outputs)
         codes, weight = codes[used], weight[used]
+        # A class may be absent from the held-out samples, but not from all.
+        shares = class_shares(self.codes, self.weight, max(2, outputs[0].shape[1])) if self.with_offsets else None
         n_models = max(1, _MAX_VALUES // (2 * outputs[0].size))
         found: list[float] = []
         for first in range(0, len(outputs), n_models):
             part = np.stack([own[used] for own in outputs[first : first + n_models]])
-            found += calibrated_deviances(part, codes, weight).round(_DECIMALS).tolist()
+            found += calibrated_deviances(part, codes, weight, shares).round(_DECIMALS).tolist()
         return found
 
 
-def calibrated_deviances(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the mean deviance of models whose outputs are multiplied by their slopes of largest likelihood.
+def calibrated_deviances(
+    outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray, shares: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the mean deviance of models whose outputs are calibrated by slopes, or slopes and offsets, of largest likelihood.
 
     The target probabilities are those of the calibration, slightly below 1: perfectly separated classes have a small deviance
     above 0. The slope is at least 0, so that a model that contradicts the classes is no better than a constant.
@@ -76,6 +83,8 @@ def calibrated_deviances(outputs: np.ndarray, codes: np.ndarray, weight: np.ndar
         Class codes of the samples.
     weight : ndarray of shape (n_samples,)
         Positive weights of the samples.
+    shares : ndarray of shape (n_classes,), optional
+        Shares of the classes, none of which is 0. With them, the calibration has offsets.
 
     Examples
     --------
@@ -85,49 +94,14 @@ def calibrated_deviances(outputs: np.ndarray, codes: np.ndarray, weight: np.ndar
     >>> separated, contrary = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([[1.0], [1.0], [-1.0], [-1.0]])
     >>> calibrated_deviances(np.array([separated, 9 * separated, contrary]), codes, np.ones(4)).round(3)
     array([0.94 , 0.94 , 1.386])
+    >>> shifted = separated + 5.0
+    >>> calibrated_deviances(np.array([shifted]), codes, np.ones(4)).round(3)
+    array([1.35])
+    >>> calibrated_deviances(np.array([shifted]), codes, np.ones(4), np.array([0.5, 0.5])).round(3)
+    array([0.94])
     """
-    scale = np.abs(outputs).max(axis=(1, 2))
-    values = all_classes(outputs / np.where(scale > 0.0, scale, 1.0)[:, None, None])
-    targets = _targets(codes, weight, values.shape[2])
-    wanted = (weight[:, None] * targets * values).sum(axis=(1, 2))
-    slope = _slopes(values, wanted, weight)
-    logits = slope[:, None, None] * values
-    shifted = logits - logits.max(axis=2, keepdims=True)
-    mean = (np.log(np.exp(shifted).sum(axis=2)) - (targets * shifted).sum(axis=2)) @ weight
-    return np.asarray(2.0 * mean / weight.sum())
-
-
-def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return target probabilities by Platt's rule: (n + 1) / (n + 2) for a sample's class, n being the total weight.
-
-    The other classes share the rest.
-    """
-    unsure = 1.0 / (float(weight.sum()) + 2.0)
-    targets = np.full((len(codes), n_classes), unsure / (n_classes - 1))
-    targets[np.arange(len(codes)), codes] = 1.0 - unsure
-    return targets
-
-
-def _slopes(values: np.ndarray, wanted: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the slope of each model: Newton steps, and bisection for those that leave their brackets."""
-    n_models = len(values)
-    low, high, slope = np.zeros(n_models), np.full(n_models, np.inf), np.zeros(n_models)
-    open_ = np.arange(n_models)
-    for _ in range(_MAX_STEPS):
-        own, now = values[open_], slope[open_]
-        share = softmax(now[:, None, None] * own)
-        mean = (share * own).sum(axis=2)
-        derivative = mean @ weight - wanted[open_]
-        curvature = (share * (own - mean[:, :, None]) ** 2).sum(axis=2) @ weight
-        high[open_] = np.where(derivative > 0.0, now, high[open_])
-        low[open_] = np.where(derivative > 0.0, low[open_], now)
-        below, above = low[open_], high[open_]
-        step = now - np.divide(derivative, curvature, out=np.full(len(now), np.inf), where=curvature > 0.0)
-        middle = np.where(np.isfinite(above), (below + np.where(np.isfinite(above), above, 0.0)) / 2, 2 * np.maximum(now, 1.0))
-        step = np.where((below < step) & (step < above), step, middle)
-        slope[open_] = np.where(above == 0.0, 0.0, step)
-        done = (above == 0.0) | (curvature == 0.0) | (np.abs(step - now) <= _TOLERANCE * np.maximum(step, 1.0))
-        open_ = open_[~done]
-        if not len(open_):
-            break
-    return slope
+    n_classes = max(2, outputs.shape[2])
+    equal = np.full(n_classes, 1.0 / n_classes)
+    targets = target_probabilities(codes, weight, equal if shares is None else shares)
+    found = calibrations(outputs, targets, weight, with_offsets=shares is not None, tolerance=_TOLERANCE)
+    return 2.0 * found[1]
