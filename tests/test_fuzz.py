@@ -11,13 +11,14 @@ FUZZ = Path(__file__).parent / "fuzz"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks children that kill themselves")
 
 
-def test_killed_commands():
-    words = ["--times", "2", "--seed", "1", "--random-share", "0", "--inline"]
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_killed_commands(times):
+    words = ["--times", str(times), "--seed", "1", "--random-share", "0", "--inline"]
     done = subprocess.run([sys.executable, FUZZ / "kill.py", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for command in ("convert", "discover", "compare", "rank"):
-        assert f"2 kills of {command}" in done.stdout
-    assert done.stdout.count("'killed at a step': 2") == 4
+        assert f"{times} kills of {command}" in done.stdout
+    assert done.stdout.count(f"'killed at a step': {times}") == 4
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,13 @@ def writers():
     return module
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["one name space", "PID name spaces"])
+@pytest.mark.parametrize(
+    "apart",
+    [
+        pytest.param(False, marks=pytest.mark.slow, id="one name space"),
+        pytest.param(True, id="PID name spaces"),  # the harder case: processes do not see each other
+    ],
+)
 def test_writers_at_the_same_time(writers, apart):
     if apart and not writers.can_unshare():
         pytest.skip("this system does not permit PID name spaces")

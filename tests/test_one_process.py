@@ -100,13 +100,14 @@ def test_threads_and_main_thread_have_equal_results(rng):
         np.testing.assert_array_equal(model.coef_, expected.coef_)
 
 
+@pytest.mark.parametrize("times", [2, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", ["main", "thread", "asyncio"])
-def test_interrupts_stop_the_work(mode):
+def test_interrupts_stop_the_work(mode, times):
     """A few of the interrupts of ``python -m tests.fuzz.interrupt``."""
     result = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.interrupt", "--times", "4", "--seed", "3", "--modes", mode],
+        [sys.executable, "-m", "tests.fuzz.interrupt", "--times", str(times), "--seed", "3", "--modes", mode],
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "4 passed, 0 failed" in result.stdout
+    assert f"{times} passed, 0 failed" in result.stdout
     assert mode in interrupt.MODES

@@ -129,7 +129,13 @@ def test_a_link_stays_and_its_target_is_replaced(shell, svm, model):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a small file system of one's own")
-@pytest.mark.parametrize("name", ["discover -o", "discover --model", "predict", "rank", "profile --csv", "convert", "compare"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("discover -o", "predict", "convert"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("discover --model", "rank", "profile --csv", "compare")),
+    ],
+)
 def test_a_full_disk_is_one_line_with_file_and_amounts(shell, svm, model, name):
     """On a file system of a few pages; the kernel may not allow to mount one."""
     words = [word.format("small/x") for word in commands()[name]]

@@ -255,7 +255,7 @@ def test_other_files_in_a_store_stay(tmp_path):
         assert len(os.listdir(path)) == 3 + 1 + 2
 
 
-@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize("step", [pytest.param(k, marks=() if k in (0, 2, 4, 7) else pytest.mark.slow) for k in range(8)])
 def test_leftovers_of_a_killed_replacement_are_removed(tmp_path, step):
     """Killed before each rename of the exchange, and after the last."""
     path = write_store(tmp_path / "s", np.eye(3))

@@ -151,11 +151,11 @@ def test_linear_svm_does_not_warn_about_iterations(rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_ridge_is_leave_one_out(n_classes, rng):
-    X, _ = grouped_matrix(rng, n_samples=50, n_features=70)
-    y = np.digitize(X[:, 0] + 0.5 * rng.standard_normal(50), [0.0, 1.0][: n_classes - 1])
+    X, _ = grouped_matrix(rng, n_samples=24, n_features=40)
+    y = np.digitize(X[:, 0] + 0.5 * rng.standard_normal(24), [0.0, 1.0][: n_classes - 1])
     for data in (X, sparse.csc_array(X)):
         evaluate = RidgeCriterion(0.7).bind(as_source(data), y, 3)
-        for features in [*subsets_of(rng, 70, count=2), np.arange(49), np.arange(50), np.arange(51)]:
+        for features in [*subsets_of(rng, 40, count=2), np.arange(23), np.arange(24), np.arange(25)]:
             predicted = cross_val_predict(RidgeClassifier(0.7), X[:, features], y, cv=LeaveOneOut())
             assert evaluate(features) == accuracy_score(y, predicted)
 

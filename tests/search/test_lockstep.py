@@ -71,8 +71,15 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["C", "F", "float32", "int8", "sparse"])
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def _combinations():
+    """All estimators with two layouts; the other layouts and types with one estimator of each task, and with all if slow."""
+    for number, estimator in enumerate(ESTIMATORS):
+        for kind in ("C", "F", "float32", "int8", "sparse"):
+            marks = () if kind in ("C", "sparse") or number in (0, 7, 9) else pytest.mark.slow
+            yield pytest.param(estimator, kind, marks=marks, id=f"{estimator!r}-{kind}")
+
+
+@pytest.mark.parametrize(("estimator", "kind"), list(_combinations()))
 def test_equal_to_single_paths(estimator, kind):
     X, target = make_data(kind)
     y = target if isinstance(estimator, GroupDiscoveryRegressor) else (target > 0).astype(int)

@@ -111,7 +111,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     shape=st.sampled_from([(30, 90), (57, 200), (1100, 60)]),
