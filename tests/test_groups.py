@@ -1,5 +1,6 @@
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -156,14 +157,17 @@ def test_annotations_are_of_the_members_alone():
 
 def test_clumps_in_plinks_columns():
     first, second, third = annotated_groups().clumps()
-    assert list(first) == ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
-    assert list(first.values()) == ["1", 1, "c", 2000, 1e-9, 1, 0, 1, 0, 0, 0, "a(1)"]  # d is 398 kb away
-    assert list(second.values()) == ["2", 1, "b", 5, 0.5, 0, 0, 0, 0, 0, 0, "NONE"]
-    assert list(third.values()) == ["X", 1, "4", 7, None, 1, 1, 0, 0, 0, 0, "5(1)"]
+    assert list(first) == ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2", "CS95"]
+    assert list(first.values()) == ["1", 1, "c", 2000, 1e-9, 1, 0, 1, 0, 0, 0, "a(1)", None]  # d is 398 kb away
+    assert list(second.values()) == ["2", 1, "b", 5, 0.5, 0, 0, 0, 0, 0, 0, "NONE", None]
+    assert list(third.values()) == ["X", 1, "4", 7, None, 1, 1, 0, 0, 0, 0, "5(1)", None]
     assert annotated_groups().clumps(kb=None)[0]["SP2"] == "a(1),d(1)"
     assert annotated_groups().clumps(kb=398)[0]["S001"] == 1
     assert annotated_groups().clumps(kb=None, r2=0.7)[0]["SP2"] == "a(1)"
     assert annotated_groups().clumps(kb=None, p2=0.01)[0]["SP2"] == "d(1)"
+    group = annotated_groups()[0]  # c with a and d
+    known = replace(group, probabilities=np.array([0.3, 0.05, 0.65]))
+    assert FeatureGroups([known]).clumps()[0]["CS95"] == "d,c"
     for options in ({"kb": -1}, {"r2": 1.1}, {"p2": 2}):
         with pytest.raises(ValueError, match="must be a number"):
             annotated_groups().clumps(**options)

@@ -229,14 +229,14 @@ def test_clumps(tmp_path):
     model = fitted(names)
     write_clumps(tmp_path / "x.clumps", result_of(model, feature_info=info))
     lines = [line.split() for line in (tmp_path / "x.clumps").read_text().splitlines()]
-    assert lines[0] == ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
+    assert lines[0] == ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2", "CS95"]
     assert len(lines) == 7
     for line, group in zip(lines[1:], model.groups_, strict=True):
         j = group.support
         own = [k for k in group.affiliated if k // 10 == j // 10]
         assert line[:5] == [str(j // 10), "1", f"rs_{j}_{j}", str(j * 1000), "NA"]
         assert line[5:11] == [str(len(own)), *["NA"] * 5]
-        assert line[11] == (",".join(f"rs_{k}_{k}(1)" for k in own) or "NONE")
+        assert line[11:] == [",".join(f"rs_{k}_{k}(1)" for k in own) or "NONE", "NA"]
     write_clumps(tmp_path / "y.clumps", result_of(model, feature_info=info), kb=0)
     assert all(line.split()[5] == "0" for line in (tmp_path / "y.clumps").read_text().splitlines()[1:])
     with pytest.raises(ValueError, match="have no chromosome and position"):

@@ -26,10 +26,10 @@ Row = Content
 # Leading apostrophes are included, so that removing one apostrophe restores every text.
 _FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20].", re.DOTALL)
 CLUMPS = "groups.clumps"
-_COLUMNS = ("CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2")
+_COLUMNS = ("CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2", "CS95")
 # Limits of the p-value classes in which members are counted.
 _LEVELS = (0.0001, 0.001, 0.01, 0.05)
-# Column widths of PLINK's table; the last column has none.
+# Column widths of PLINK's table; the columns of lists have none.
 _WIDTHS = (4, 4, 14, 10, 10, 8, 6, 6, 6, 6, 7)
 
 
@@ -123,7 +123,7 @@ def write_classes(path: Path, statistics: ClassStatistics) -> None:
 
 
 def write_clumps(path: Path, result: Discovery, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> None:
-    """Write one line per group in the columns of PLINK 1.9, the smallest p-value first.
+    """Write one line per group in the columns of PLINK 1.9, the smallest p-value first, and the likely members.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -
     known_p = [p for k in inside if (p := p_values[k]) is not None]
     counts = np.bincount(np.searchsorted(_LEVELS, known_p, side="right"), minlength=len(_LEVELS) + 1).tolist()
     counted = counts if len(known_p) == len(inside) and (inside or p_values[0] is not None) else [None] * len(counts)
-    labels = group.labels
+    labels, members = group.labels, group.members.tolist()
     listed = [f"{labels[k]}(1)" for k in inside if (p := p_values[k]) is None or p < p2 or p2 >= 1.0]
     return {
         "CHR": chromosome[0],
@@ -191,11 +191,15 @@ def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -
         "TOTAL": len(inside),
         **dict(zip(("S0001", "S001", "S01", "S05", "NSIG"), counted, strict=True)),
         "SP2": ",".join(listed) or "NONE",
+        "CS95": None if group.probabilities is None else ",".join(labels[members.index(k)] for k in group.likely_members()),
     }
 
 
 def _line(words: list[str]) -> str:
-    return " ".join([*(word.rjust(width) for word, width in zip(words[:-1], _WIDTHS, strict=True)), "  " + words[-1]])
+    numbers, lists = words[: len(_WIDTHS)], words[len(_WIDTHS) :]
+    return " ".join(
+        [*(word.rjust(width) for word, width in zip(numbers, _WIDTHS, strict=True)), *(f"  {word}" for word in lists)]
+    )
 
 
 def _token(value: object) -> str:
