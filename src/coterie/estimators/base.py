@@ -163,9 +163,10 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         Parameters
         ----------
         %(X)s
-        y : array-like of shape (n_samples,) or str, default=None
-            Labels of two or more classes, or numbers. For AnnData, also the name of a column of ``obs``; for a path, also the
-            name of its labels. None uses the labels of a path, data set or store.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or str, default=None
+            Labels of two or more classes, or numbers; for a regressor, the columns may be several targets. For AnnData, also
+            the name of a column of ``obs``; for a path, also the name of its labels. None uses the labels of a
+            path, data set or store.
         %(sample_weight)s
         %(feature_names)s
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
@@ -374,7 +375,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         if known is not None:
             outputs = outputs + known @ self.covariate_coef_.T
         added = match_offset(self, offset, len(outputs))
-        return outputs if added is None else outputs + added[:, None] * self.offset_coef_
+        return outputs if added is None else outputs + added * self.offset_coef_
 
     def _prediction_and_target(
         self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike, offset: SamplesLike

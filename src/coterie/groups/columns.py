@@ -50,6 +50,8 @@ class Context:
         Positions of some members and the matrix of their correlations, or None.
     feature_info : mapping of str to sequence of length n_features
         Annotations of all features, for groups without annotations.
+    target_scale : mapping of str to float
+        Scales of several targets, by which their effects are divided in comparisons.
     """
 
     task: str | None = None
@@ -58,6 +60,7 @@ class Context:
     levels: Sequence[Mapping[str, object] | None] = ()
     correlations: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()
     feature_info: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    target_scale: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,12 @@ class Item:
         """Effect of the group on each of more than two classes."""
         effects = self.group.class_effects
         return list(effects.values()) if effects is not None and len(effects) > 2 else None
+
+    @property
+    def scaled_effects(self) -> dict[str, float] | None:
+        """Effect of the group on each of several targets, in units of its scale."""
+        effects, scale = self.group.target_effects, self.context.target_scale
+        return None if effects is None else {name: value / scale.get(name, 1.0) for name, value in effects.items()}
 
     @property
     def statistics(self) -> Sequence[Mapping[str, float]] | None:
@@ -340,6 +349,10 @@ def _scores(item: Item) -> list[float]:
 
 
 def _direction(item: Item) -> str | None:
+    if (effects := item.scaled_effects) is not None:
+        strongest = max(effects, key=lambda name: abs(effects[name]))
+        words = direction(item.context.task, effects[strongest], None, None)
+        return None if words is None else f"{words} {strongest}"
     return direction(item.context.task, item.group.effect, item.class_effects, item.context.classes)
 
 
@@ -379,6 +392,11 @@ def _class_effects(item: Item) -> dict[str, float]:
     if effects is None or classes is None:
         return {}
     return {f"effect[{name}]": value for name, value in zip(classes, effects, strict=True)}
+
+
+def _target_effects(item: Item) -> dict[str, float]:
+    effects = item.group.target_effects
+    return {} if effects is None else {f"effect[{name}]": value for name, value in effects.items()}
 
 
 def _statistics(item: Item) -> dict[str, float]:
@@ -443,6 +461,12 @@ COLUMNS: Mapping[str, Column] = {
                cells=lambda item: {} if item.group.note is None else {"note": item.group.note}),
         Column("class_effects", "effect by class", "Effect on each class against the others.",
                lambda item: item.class_effects, per="support", kind="effect", cells=_class_effects),
+        Column("target_effects", "effect by target", "Effect on each target, in its units.",
+               lambda item: None if item.group.target_effects is None else list(item.group.target_effects.values()),
+               per="support", kind="effect", cells=_target_effects),
+        Column("scaled_effects", "effect by target", "Effect on each target, in standard deviations of the target.",
+               lambda item: None if item.scaled_effects is None else list(item.scaled_effects.values()),
+               per="support", kind="effect", cells=lambda item: {}),
         Column("marks", "marks", "Class that larger values of the support feature indicate.",
                lambda item: item.group.marks, per="support",
                cells=lambda item: {"marks": item.group.marks} if item.group.class_weights else {},
@@ -499,13 +523,14 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "table": (
         "group", "feature", "name", "role", "correlation", "score", "weight", "effect", "effect_low", "effect_high",
         "odds_ratio", "round", "confidence", "q_value", "group_p_value", "selected", "share", "probability", "marks",
-        "class_weights", "annotations", "direction", "class_effects", "note", "statistics", "feature_info",
+        "class_weights", "annotations", "direction", "class_effects", "target_effects", "note", "statistics", "feature_info",
     ),
     # One object per group in result.json, and one per member within it.
     "result": (
         "group", "support", "name", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio", "interval",
-        "direction", "class_effects", "used", "note", "score", "round", "purity", "confidence", "q_value", "group_p_value",
-        "selected", "marks", "class_weights", "statistics", "levels", "correlations", "members",
+        "direction", "class_effects", "target_effects", "scaled_effects", "used", "note", "score", "round", "purity",
+        "confidence", "q_value", "group_p_value", "selected", "marks", "class_weights", "statistics", "levels",
+        "correlations", "members",
     ),
     "members": ("feature", "name", "correlation", "share", "probability", "annotations"),
     # One object per group in to_json(), which adds lists over the members: affiliated, correlation, names, shares,

@@ -67,8 +67,8 @@ class FeatureGroup:
     affiliated_scores : ndarray of shape (n_affiliated,)
         Scores of the affiliated features.
     weight : float or None
-        Weight of the support feature in the model (the norm over classes if there are more than two). For two classes it is
-        signed: if it is positive, larger values indicate the second class.
+        Weight of the support feature in the model (the norm over more than two classes, or several targets). For two classes
+        it is signed: if it is positive, larger values indicate the second class.
     round : int
         Round that selected the support feature (0: fixed by the user).
     purity : Purity or None
@@ -93,12 +93,15 @@ class FeatureGroup:
     effect : float or None
         Effect per standard deviation of the support feature, given those of the other groups, as estimated by
         :func:`coterie.group_effects`: log-odds of the second class, units of the target, or, for counts, the logarithm of a
-        rate ratio. With more than two classes it is the largest in absolute value of ``class_effects``. None before the
-        estimation. For a one-class model it is the change of the output.
+        rate ratio. With more than two classes it is the largest in absolute value of ``class_effects``; with several targets,
+        the largest of ``target_effects`` relative to the scales of the targets. None before the estimation. For a one-class
+        model it is the change of the output.
     effect_interval : (float, float) or None
         Limits of the 95 % interval of the effect, or None if it is unknown.
     class_effects : dict or None
         Effect for each class against the others, by label: log-odds per standard deviation.
+    target_effects : dict of str to float, or None
+        Effect on each of several targets, by name.
     used : bool
         Whether the predictive model has a nonzero weight of any member. Groups that it does not use are no findings.
 
@@ -133,6 +136,7 @@ class FeatureGroup:
     q_value: float | None = None
     probabilities: np.ndarray | None = None
     selected: bool | None = None
+    target_effects: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -563,8 +567,11 @@ def _shows_class(group: FeatureGroup) -> bool:
 
 
 def _contradicts(group: FeatureGroup) -> bool:
-    """Return True if the weight of the support feature and its effect have opposite signs."""
-    if group.effect is None or group.weight is None:
+    """Return True if the weight of the support feature and its effect have opposite signs.
+
+    The weight for several targets is a norm, without a sign.
+    """
+    if group.effect is None or group.weight is None or group.target_effects is not None:
         return False
     weight = group.weight
     if group.class_effects and group.class_weights and len(group.class_effects) > 2:

@@ -29,11 +29,11 @@ def read_target(y: Any, n_samples: int, reader: BaseEstimator, hint: str = "") -
         raise ValueError(f"{name} requires y to be passed, but the target y is None.{hint}")
     _require_labels(y)
     y = check_targets(y)
-    check_consistent_length(_Rows(n_samples), y)
+    check_consistent_length(Rows(n_samples), y)
     return y
 
 
-class _Rows:
+class Rows:
     """Object with a number of samples, for ``check_consistent_length``."""
 
     def __init__(self, n_samples: int) -> None:
@@ -76,7 +76,7 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
         raise ValueError(f"{reader} requires y to be passed, but the target y is None.")
     _require_labels(y)
     labels = column_or_1d(y, warn=True)
-    check_consistent_length(_Rows(n_samples), labels)
+    check_consistent_length(Rows(n_samples), labels)
     classes, codes = _codes(labels)
     _warn_about_lone_classes(classes, np.bincount(codes, minlength=len(classes)))
     return classes, codes
@@ -154,7 +154,7 @@ def read_normality(y: Any, n_samples: int) -> np.ndarray:
         return np.ones(n_samples, dtype=np.int64)
     _require_labels(y)
     y = check_targets(y)
-    check_consistent_length(_Rows(n_samples), y)
+    check_consistent_length(Rows(n_samples), y)
     found = list(y) if y.dtype.kind == "O" else np.unique(y).tolist()
     wrong = [label for label in found if isinstance(label, (bool, str, bytes)) or label not in (1, -1)]
     if wrong:
@@ -195,6 +195,10 @@ def check_counts(targets: np.ndarray, weight: np.ndarray | None) -> None:
     Counts that are not whole raise a warning unless there are weights: rates with their exposures as weights are equivalent
     to counts with an offset.
     """
+    if targets.ndim == 2:
+        for target in targets.T:
+            check_counts(target, weight)
+        return
     negative = np.flatnonzero(targets < 0)
     if len(negative):
         raise ValueError(
@@ -229,7 +233,7 @@ def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:
         raise ValueError(f"{reader} requires y to be passed, but the target y is None.")
     _require_labels(y)
     targets = column_or_1d(y, warn=True)
-    check_consistent_length(_Rows(n_samples), targets)
+    check_consistent_length(Rows(n_samples), targets)
     return read_targets(targets)
 
 
