@@ -29,6 +29,8 @@ from coterie.solver.regression import standardised
 
 # Groups that are fitted jointly, and groups that get an effect at all.
 _BLOCK, _MAX_GROUPS = 100, 2000
+# Kinds of ratios that are exponentials of effects, by the regression.
+_RATIOS = {"logistic": "odds", "poisson": "rate"}
 # Products of samples and squared features per Newton step, and bounds of the number of samples that follow from it.
 _WORK, _MIN_SAMPLES, _MAX_SAMPLES = 2e8, 2_000, 50_000
 
@@ -52,6 +54,8 @@ class GroupEffects:
         Names of several targets.
     target_scale : ndarray of shape (n_outputs,) or None
         Scales of several targets, relative to which their effects are compared.
+    ratio_kind : {"odds", "hazard", "rate"} or None
+        What the exponential of an effect is a ratio of.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class GroupEffects:
     gap: float = 0.0
     target_names: tuple[str, ...] | None = None
     target_scale: np.ndarray | None = None
+    ratio_kind: str | None = None
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
         """Return the groups with their effects.
@@ -97,6 +102,7 @@ class GroupEffects:
                     effect_interval=interval,
                     class_effects=_by_class(effects, self.classes),
                     target_effects=self._by_target(effects),
+                    ratio_kind=self.ratio_kind,
                 )
             )
         return FeatureGroups(found)
@@ -228,4 +234,5 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
                 high[part, output] = found.effect[own] + found.quantile * found.error[own]
                 gap = max(gap, found.gap)
     effects, low, high = (data.in_units(values) for values in (effects, low, high))
-    return GroupEffects(effects, low, high, data.classes, len(rows), gap, names, data.target_scale)
+    kind = "hazard" if data.is_survival else _RATIOS.get(family)
+    return GroupEffects(effects, low, high, data.classes, len(rows), gap, names, data.target_scale, kind)
