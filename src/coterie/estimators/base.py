@@ -38,6 +38,7 @@ from coterie.groups import FeatureGroups
 from coterie.inputs.naming import columns_read
 from coterie.inputs.offsets import match_offset
 from coterie.inputs.opening import Input, TargetKind, open_input, unwrap
+from coterie.inputs.several_targets import errors_of
 from coterie.inputs.types import (
     ClassWeightLike,
     ClientLike,
@@ -209,8 +210,18 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         )
         if data.offset is not None and not trait(self._loss, "takes_offset"):
             raise ValueError(f"offset= for numbers requires a loss that uses it: {known_losses(self._target)}.")
-        trait(self._loss, "check")(data.targets, data.weight)
+        self._check_targets(data)
         return data
+
+    def _check_targets(self, data: Input) -> None:
+        """Raise a ``ValueError`` for targets for which the loss is not defined."""
+        check = trait(self._loss, "check")
+        if data.target_names is None:
+            check(data.targets, data.weight)
+            return
+        for name, target in zip(data.target_names, data.targets.T, strict=True):
+            with errors_of(name):
+                check(target, data.weight)
 
     @property
     def _loss(self) -> LossLike:

@@ -191,8 +191,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         tags.target_tags.positive_only = self.loss == "poisson" or self.loss is PoissonLoss
+        # Counts may have several columns, too, but scikit-learn's check of several targets has negative ones.
+        tags.target_tags.multi_output = not tags.target_tags.positive_only
         return tags
 
     def _read(self, *args: Any, **options: Any) -> Input:
@@ -255,6 +256,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         score : float
         """
         predicted, target = self._prediction_and_target(X, y, covariates, offset)
+        if hasattr(target, "columns") and hasattr(self, "target_names_"):
+            target = np.column_stack([np.asarray(target[name]) for name in self.target_names_])
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         name = trait(self._loss, "default_score")
         if name == "r2":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +27,36 @@ class TargetColumns(NamedTuple):
 
     values: np.ndarray
     names: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class TargetTable:
+    """Columns by name, such as a data frame has, of any type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.inputs.several_targets import TargetTable
+    >>> table = TargetTable({"height": np.array([1.0, 2.0]), "weight": np.array([5.0, 7.0])})
+    >>> table.shape, table["weight"]
+    ((2, 2), array([5., 7.]))
+    """
+
+    columns: Mapping[str, np.ndarray]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and number of columns."""
+        return len(self), len(self.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.column_stack(list(self.columns.values())).astype(dtype)
 
 
 def are_several(y: Any) -> bool:
@@ -54,20 +87,29 @@ def read_several(y: Any, n_samples: int, reader: BaseEstimator | str) -> TargetC
     TargetColumns(values=array([[1., 5.],
            [2., 7.]]), names=array(['target_0', 'target_1'], dtype=object))
     """
-    columns = _columns(y)
+    columns = columns_of(y)
     names = np.array(list(columns), dtype=object)
     check_consistent_length(Rows(n_samples), next(iter(columns.values())))
     found = []
     for name, values in columns.items():
-        try:
+        with errors_of(name):
+            if values.dtype.kind in "cmM":
+                raise ValueError(f"Targets must be numbers, but are of type {values.dtype}.")
             found.append(read_targets(values))
-        except ValueError as error:
-            raise ValueError(f"Target {name!r}: {error}") from error
     return TargetColumns(np.column_stack(found), names)
 
 
-def _columns(y: Any) -> dict[str, np.ndarray]:
-    """Return the columns by name."""
+@contextmanager
+def errors_of(name: str) -> Iterator[None]:
+    """Name one of several targets in the ``ValueError`` of a check."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Target {name!r}: {error}") from error
+
+
+def columns_of(y: Any) -> dict[str, np.ndarray]:
+    """Return the columns of several targets by name."""
     if hasattr(y, "columns"):
         names = [str(name) for name in y.columns]
         repeated = next((name for name in names if names.count(name) > 1), None)

@@ -195,10 +195,6 @@ def check_counts(targets: np.ndarray, weight: np.ndarray | None) -> None:
     Counts that are not whole raise a warning unless there are weights: rates with their exposures as weights are equivalent
     to counts with an offset.
     """
-    if targets.ndim == 2:
-        for target in targets.T:
-            check_counts(target, weight)
-        return
     negative = np.flatnonzero(targets < 0)
     if len(negative):
         raise ValueError(
@@ -241,9 +237,11 @@ def task_of(y: np.ndarray) -> str:
     """Return ``"regression"`` for non-integers and for integers that rarely repeat, else ``"classification"``.
 
     Structured arrays contain survival times (``"survival"``). Text and booleans are classes. Integers rarely repeat if they
-    have more than 20 distinct values, which are more than a fifth of the number of samples.
+    have more than 20 distinct values, which are more than a fifth of the number of samples. Several columns are numbers.
     """
     y = np.asarray(y)
+    if y.ndim == 2:
+        return "regression"
     if y.dtype.names is not None:
         return "survival"
     if y.dtype.kind not in "iuf":
@@ -265,7 +263,8 @@ def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> Settled
     """Return the task that labels imply. Whole numbers that could also be a quantity are announced.
 
     The task is that of :func:`task_of`, except for whole numbers with at least three values, one of which only one sample (or
-    one sample group, in ``groups``) has: such classes cannot be validated, so the numbers are a quantity.
+    one sample group, in ``groups``) has: such classes cannot be validated, so the numbers are a quantity. Several columns are
+    several numeric targets.
 
     Examples
     --------
@@ -276,7 +275,10 @@ def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> Settled
     >>> settle_by_labels(np.array([0, 0, 0, 1, 1, 2])).task
     'regression'
     """
-    y, task = np.asarray(y), task_of(y)
+    y = np.asarray(y)
+    if y.ndim == 2:
+        return SettledTask("regression", _like_survival_times(y))
+    task = task_of(y)
     if task != "classification" or y.dtype.kind not in "iuf":
         return SettledTask(task, "")
     values, sizes = np.unique(y, return_counts=True)
@@ -295,6 +297,16 @@ def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> Settled
             task, f"y is taken as {len(values)} classes. For a quantity, use task='counts' or task='regression'."
         )
     return SettledTask(task, "")
+
+
+def _like_survival_times(y: np.ndarray) -> str:
+    """Return a sentence if two or three columns could be survival times, empty if not."""
+    if y.shape[1] not in (2, 3) or not any(np.isin(column, (0, 1)).all() for column in y.T):
+        return ""
+    return (
+        f"The {y.shape[1]} columns of y are taken as numeric targets (regression), although one contains 0 and 1 only. For "
+        "survival times and events, use task='survival'."
+    )
 
 
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
