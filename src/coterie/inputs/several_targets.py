@@ -56,7 +56,10 @@ class TargetTable:
         return self.columns[name]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.column_stack(list(self.columns.values())).astype(dtype)
+        columns = list(self.columns.values())
+        mixed = len({values.dtype.kind in "biuf" for values in columns}) > 1  # numbers would become text
+        table = np.column_stack([values.astype(object) for values in columns] if mixed else columns)
+        return table if dtype is None else table.astype(dtype)
 
 
 def are_several(y: Any) -> bool:
