@@ -46,7 +46,11 @@ export function discoveryPage(data) {
   if (page.groups.n) made.push(groupsPicture(page));
   if (data.image && page.groups.n) made.push(pixelPicture(page));
   if (data.genome && page.groups.n) made.push(genomePicture(page));
-  if (data.class_effects && data.classes?.length > 2 && page.groups.n)
+  if (
+    data.class_effects &&
+    (data.targets ?? data.classes)?.length > (data.targets ? 1 : 2) &&
+    page.groups.n
+  )
     made.push(classesPicture(page));
   if (page.groups.n) made.push(chosenPanel(page));
   const small = made.filter((part) => !part.node.classList.contains("wide"));

@@ -133,19 +133,21 @@ function csvOf(page, rows) {
   const { data, members } = page;
   const annotations = Object.keys(members.annotations);
   const classes = data.class_effects && data.classes?.length > 2 ? data.classes : [];
+  const names = data.target_effects ? data.targets : classes;
   const heads = [
     ...data.download.map((column) => column.name),
     ...annotations,
-    ...classes.map((name) => `effect[${name}]`),
+    ...names.map((name) => `effect[${name}]`),
   ];
   const lines = [];
   for (const g of rows) {
     for (let m = members.start[g]; m < members.start[g + 1]; m++) {
-      const effects = m === members.start[g] ? data.class_effects?.[g] : null;
+      const own = data.target_effects ?? data.class_effects;
+      const effects = m === members.start[g] ? own?.[g] : null;
       lines.push([
         ...data.download.map((column) => savedValue(page, column, g, m)),
         ...annotations.map((name) => members.annotations[name][m]),
-        ...classes.map((_, c) => effects?.[c]),
+        ...names.map((_, c) => effects?.[c]),
       ]);
     }
   }

@@ -97,10 +97,10 @@ def discover(
     X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
         The features.
 
-    y : array-like of shape (n_samples,) or str, default=None
-        Labels or targets; for survival times two or three columns, or a structured array (see
-        :meth:`coterie.GroupDiscoverySurvival.fit`). For AnnData and files, also the name of a column. None uses those of a
-        path, data set or store.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), or str, default=None
+        Labels or targets. Several columns are several numeric targets; for survival times, they are two or three columns, or a
+        structured array (see :meth:`coterie.GroupDiscoverySurvival.fit`). For AnnData and files, also the name of a column.
+        None uses those of a path, data set or store.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights of the samples.

@@ -18,7 +18,7 @@ from coterie._warnings import ignored
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
-from coterie.inputs.offsets import check_offset
+from coterie.inputs.offsets import by_output, check_offset
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
@@ -29,6 +29,8 @@ from coterie.solver.regression import standardised
 
 # Groups that are fitted jointly, and groups that get an effect at all.
 _BLOCK, _MAX_GROUPS = 100, 2000
+# Kinds of ratios that are exponentials of effects, by the regression.
+_RATIOS = {"logistic": "odds", "poisson": "rate"}
 # Products of samples and squared features per Newton step, and bounds of the number of samples that follow from it.
 _WORK, _MIN_SAMPLES, _MAX_SAMPLES = 2e8, 2_000, 50_000
 
@@ -41,13 +43,19 @@ class GroupEffects:
     ----------
     effects, low, high : ndarray of shape (n_groups, n_outputs)
         Effects and limits of their 95 % intervals (NaN if unknown). More than two classes have one output per class, against
-        the rest. Otherwise there is one output.
+        the rest, and several targets have one output each. Otherwise there is one output.
     classes : ndarray or None
         The classes; None for numbers and survival times.
     n_samples : int
         Number of samples used.
     gap : float
         Largest certified relative gap of the regressions.
+    target_names : tuple of str or None
+        Names of several targets.
+    target_scale : ndarray of shape (n_outputs,) or None
+        Scales of several targets, relative to which their effects are compared.
+    ratio_kind : {"odds", "hazard", "rate"} or None
+        What the exponential of an effect is a ratio of.
 
     Examples
     --------
@@ -68,20 +76,24 @@ class GroupEffects:
     classes: np.ndarray | None
     n_samples: int
     gap: float = 0.0
+    target_names: tuple[str, ...] | None = None
+    target_scale: np.ndarray | None = None
+    ratio_kind: str | None = None
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
         """Return the groups with their effects.
 
-        With more than two classes, the effect of a group is that on the class with the largest absolute effect.
+        With more than two classes, the effect of a group is that on the class with the largest absolute effect. With several
+        targets, it is that on the target with the largest absolute effect relative to the scale of the target.
         """
         if len(groups) != len(self.effects):
             raise ValueError(f"There are {len(self.effects)} effects, but {len(groups)} groups. Pass the groups of the model.")
-        found = []
+        found, scale = [], 1.0 if self.target_scale is None else self.target_scale
         for group, effects, low, high in zip(groups, self.effects, self.low, self.high, strict=True):
             if np.isnan(effects).any():
                 found.append(group)
                 continue
-            main = int(np.argmax(np.abs(effects)))
+            main = int(np.argmax(np.abs(effects / scale)))
             interval = None if np.isnan(low[main]) else (float(low[main]), float(high[main]))
             found.append(
                 replace(
@@ -89,9 +101,14 @@ class GroupEffects:
                     effect=float(effects[main]),
                     effect_interval=interval,
                     class_effects=_by_class(effects, self.classes),
+                    target_effects=self._by_target(effects),
+                    ratio_kind=self.ratio_kind,
                 )
             )
         return FeatureGroups(found)
+
+    def _by_target(self, effects: np.ndarray) -> dict[str, float] | None:
+        return None if self.target_names is None else dict(zip(self.target_names, effects.tolist(), strict=True))
 
     def attach_to(self, model: GroupDiscovery) -> GroupDiscovery:
         """Set the effects of the groups of a model, and return the model."""
@@ -129,7 +146,7 @@ def group_effects(
     Returns
     -------
     effects : GroupEffects
-        ``attach_to(model)`` sets ``effect``, ``effect_interval`` and ``class_effects`` of its groups.
+        ``attach_to(model)`` sets ``effect``, ``effect_interval``, ``class_effects`` and ``target_effects`` of its groups.
 
     See Also
     --------
@@ -143,7 +160,8 @@ def group_effects(
     the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it
     finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units. For
     survival times, it is the log hazard ratio of a Cox regression with Efron's rule for ties and the same prior. For counts
-    (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson regression with the same prior.
+    (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson regression with the same prior. Each of several
+    targets has a regression of its own.
 
     The intervals are Wald intervals: from the curvature for classes and survival times, and heteroscedasticity-robust (HC3)
     for numbers. Those of counts are the wider of robust and quasi-Poisson intervals. With sample groups, standard errors are
@@ -183,7 +201,8 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
     """Return the effects of groups in opened data; ``family`` is the regression for numbers."""
     family = family if data.classes is None else "logistic"
     n_classes = 0 if data.classes is None else len(data.classes)
-    n_outputs = n_classes if n_classes > 2 else 1
+    names = data.target_names
+    n_outputs = n_classes if n_classes > 2 else 1 if names is None else len(names)
     n_described = min(len(groups), _MAX_GROUPS)
     effects = np.full((len(groups), n_outputs), np.nan)
     low, high, gap = effects.copy(), effects.copy(), 0.0
@@ -193,7 +212,7 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
     # Sampling by class does not change the log-odds ratios of two classes. It would change those against a mixed rest.
     rows = spread_sample(used, data.targets if n_classes == 2 else None, most)
     targets, weight = np.asarray(data.targets)[rows], np.ones(len(rows)) if data.weight is None else data.weight[rows]
-    offset = None if data.offset is None else data.offset[rows]
+    offsets = None if data.offset is None else by_output(data.offset[rows])
     others = np.empty((len(rows), 0)) if data.covariates is None else data.covariates[rows]
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     with one_blas_thread():
@@ -203,14 +222,17 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
             dense = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
             design = np.column_stack([np.ones(len(rows)), standardised(dense, weight), standardised(others, weight)])
             for output in range(n_outputs):
+                offset = None if offsets is None else offsets[:, output]
                 if data.is_survival:
                     found = cox_effects(design, targets, weight, clusters, offset)
                 else:
-                    wanted = targets if data.classes is None else targets == (output if n_classes > 2 else 1)
+                    wanted = by_output(targets)[:, output] if n_classes == 0 else targets == (output if n_classes > 2 else 1)
                     found = regression_effects(family, design, wanted.astype(np.float64), weight, clusters, offset)
                 own = slice(1, 1 + dense.shape[1])
                 effects[part, output] = found.effect[own]
                 low[part, output] = found.effect[own] - found.quantile * found.error[own]
                 high[part, output] = found.effect[own] + found.quantile * found.error[own]
                 gap = max(gap, found.gap)
-    return GroupEffects(effects, low, high, data.classes, len(rows), gap)
+    effects, low, high = (data.in_units(values) for values in (effects, low, high))
+    kind = "hazard" if data.is_survival else _RATIOS.get(family)
+    return GroupEffects(effects, low, high, data.classes, len(rows), gap, names, data.target_scale, kind)

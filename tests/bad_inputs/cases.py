@@ -28,6 +28,7 @@ class Fit:
     y: Any
     sample_weight: Any = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    offset: Any = None
     later: Any = Ellipsis  # data to predict and transform, if not X
 
 
@@ -47,6 +48,17 @@ def good(*, regression: bool) -> Fit:
     X = np.repeat(factors, N_FEATURES // 4, axis=1) + 0.5 * rng.standard_normal((N_SAMPLES, N_FEATURES))
     target = factors[:, 0] - factors[:, 1] + 0.3 * rng.standard_normal(N_SAMPLES)
     return Fit(X - X.min(), target if regression else np.where(target > 0, 1, -1))
+
+
+def good_targets(kind: str) -> Fit:
+    """Return data as :func:`good` does, with survival times (censored by a third), counts or several targets."""
+    fit = good(regression=True)
+    rng = np.random.default_rng(6)
+    if kind == "survival":
+        return replace(fit, y=np.column_stack([np.exp(fit.y).round(3), (np.arange(N_SAMPLES) % 3 > 0) * 1.0]))
+    if kind == "counts":
+        return replace(fit, y=rng.poisson(np.exp(1.0 + 0.4 * fit.y)) * 1.0, offset=rng.standard_normal(N_SAMPLES))
+    return replace(fit, y=np.column_stack([fit.y, 100.0 * fit.X[:, 0], rng.standard_normal(N_SAMPLES)]))
 
 
 def _x(name: str, change: Callable[[np.ndarray], Any], fate: Fate = "either") -> Case:
@@ -343,6 +355,64 @@ def _targets() -> Iterator[Case]:
     yield Case("weights: one class has none", lambda fit: replace(fit, sample_weight=(np.asarray(fit.y) > 0).astype(float)))
 
 
+def _offset(name: str, change: Callable[[np.ndarray], Any], fate: Fate = "error") -> Case:
+    """Return a case with another offset."""
+    return Case(f"offset: {name}", lambda fit: replace(fit, offset=change(np.zeros(N_SAMPLES))), fate)
+
+
+def _survival_times() -> Iterator[Case]:
+    """Survival times, as two columns: the time, and 1 for an event."""
+    yield _y("a negative time", lambda y: _put(y, (3, 0), -1.0), "error")
+    yield _y("a time of zero", lambda y: _put(y, (3, 0), 0.0), "result")
+    yield _y("a missing time", lambda y: _put(y, (3, 0), np.nan), "error")
+    yield _y("an infinite time", lambda y: _put(y, (3, 0), np.inf), "error")
+    yield _y("a missing event", lambda y: _put(y, (3, 1), np.nan), "error")
+    yield _y("an event of 2", lambda y: _put(y, (3, 1), 2.0), "error")
+    yield _y("all censored", lambda y: _put(y, np.s_[:, 1], 0.0), "error")
+    yield _y("one event", lambda y: _put(y * [1.0, 0.0], (1, 1), 1.0))
+    yield _y("all events", lambda y: _put(y, np.s_[:, 1], 1.0), "result")
+    yield _y("the same time for all", lambda y: _put(y, np.s_[:, 0], 5.0), "error")
+    yield _y("two times", lambda y: _put(y, np.s_[:, 0], np.arange(N_SAMPLES) % 2), "either")
+    yield _y("times but no events", lambda y: y[:, 0], "error")
+    yield _y("four columns", lambda y: np.hstack([y, y]), "error")
+    yield _y("columns of different lengths", lambda y: {"time": y[:, 0], "event": y[:-1, 1]}, "error")
+    yield _y("a stratum per sample", lambda y: np.column_stack([y, np.arange(N_SAMPLES)]), "error")
+    yield _y("two strata", lambda y: np.column_stack([y, np.arange(N_SAMPLES) % 2]), "result")
+
+
+def _counts() -> Iterator[Case]:
+    """Counts, and the logarithms of their exposures."""
+    yield _y("a negative count", lambda y: _put(y, 3, -1.0), "error")
+    yield _y("a count that is not whole", lambda y: _put(y, 3, 1.5), "result")  # with a warning
+    yield _y("all counts are zero", lambda y: y * 0.0, "error")
+    yield _y("one count is not zero", lambda y: _put(y * 0.0, 3, 2.0))
+    yield _y("a count of 1e12", lambda y: _put(y, 3, 1e12))
+    yield _offset("exposure of zero", lambda o: _put(o, 3, -np.inf))
+    yield _offset("missing", lambda o: _put(o, 3, np.nan))
+    yield _offset("too short", lambda o: o[:-1])
+    yield _offset("two columns", lambda o: np.column_stack([o, o]))
+    yield _offset("words", lambda o: np.array(["long"] * N_SAMPLES))
+    yield _offset("from -300 to 300", lambda o: np.linspace(-300, 300, N_SAMPLES), "either")
+
+
+def _several_targets() -> Iterator[Case]:
+    """Three targets as columns."""
+    yield _y("NaN in one target", lambda y: _put(y, (3, 1), np.nan), "error")
+    yield _y("inf in one target", lambda y: _put(y, (3, 1), np.inf), "error")
+    yield _y("one target is constant", lambda y: _put(y, np.s_[:, 1], 5.0), "error")
+    yield _y("equal targets", lambda y: y[:, [0, 0, 0]], "result")
+    yield _y("targets of different lengths", lambda y: [row[: 1 + i % 3] for i, row in enumerate(y.tolist())], "error")
+    yield _y("one sample too few", lambda y: y[:-1], "error")
+    yield _y("one target of text", lambda y: _put(y.astype(object), np.s_[:, 1], "high"), "error")
+    yield _y("names twice", lambda y: pd.DataFrame(y, columns=["a", "b", "b"]), "error")
+    yield _y("a frame with a date", lambda y: pd.DataFrame(y).assign(when=datetime.datetime(2020, 1, 1)), "error")
+    yield _y("three dimensions", lambda y: y[:, :, np.newaxis], "error")
+    yield _y("no columns", lambda y: y[:, :0], "error")
+    yield _y("scales of 1e-60 and 1e60", lambda y: y * [1e-60, 1.0, 1e60], "result")
+    yield _offset("a column too few", lambda o: np.column_stack([o, o]))
+    yield _offset("one for all targets", lambda o: o + np.arange(N_SAMPLES), "result")
+
+
 def _tuples(y: np.ndarray) -> np.ndarray:
     labels = np.empty(len(y), dtype=object)
     for i, value in enumerate(y):
@@ -353,6 +423,13 @@ def _tuples(y: np.ndarray) -> np.ndarray:
 DATA: list[Case] = [
     *_values(), *_shapes(), *_types(), *_sparse(), *_targets(), *_scales(),
 ]  # fmt: skip
+
+# Further cases by kind of target (:func:`good_targets`).
+OF_TARGETS: dict[str, list[Case]] = {
+    "survival": [*_survival_times()],
+    "counts": [*_counts()],
+    "several": [*_several_targets()],
+}
 
 # Values of parameters that are wrong or extreme, depending on the rule of the estimator.
 WRONG: dict[str, Any] = {

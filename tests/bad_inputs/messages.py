@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
 import coterie
 from coterie.cli.app import app
-from tests.bad_inputs.cases import DATA, WRONG, Case, good, of_parameters
-from tests.bad_inputs.run import ESTIMATORS
+from tests.bad_inputs.cases import DATA, OF_TARGETS, WRONG, Case, of_parameters
+from tests.bad_inputs.run import ESTIMATORS, fit_of
 from tests.cli.conftest import runner
 
 FILE = Path(__file__).parents[1] / "messages.txt"
@@ -108,6 +108,15 @@ COMMANDS = [
     "discover three.csv --label y --association",
     "discover genes.csv --label diagnosis --task one-class --n-features-to-select cv",
     "discover genes.csv --label diagnosis --task one-class --rule best",
+    "discover genes.csv --label gene0 --label gene0",
+    "discover genes.csv --label gene0 --label diagnosis",
+    "rank genes.csv --label gene0 --label gene1",
+    "discover three.csv --label gene0 --exposure gene1",
+    "discover three.csv --label gene0 --task counts --exposure gene1",
+    "discover three.csv --label y --task counts --exposure gene1",
+    "discover three.csv --time gene0 --event gene1",
+    "discover three.csv --time y --event gene1",
+    "discover genes.csv --time gene0",
     # Unknown options and commands
     "dicsover genes.csv",
     "discover genes.csv --target diagnosis",
@@ -194,13 +203,13 @@ def of_commands() -> Iterator[tuple[str, str]]:
 def message(name: str, case: Case) -> str | None:
     """The message of a case for an estimator; None if the case is no mistake for it."""
     estimator = clone(ESTIMATORS[name])
-    fit = case.change(good(regression=is_regressor(estimator)))
+    fit = case.change(fit_of(name))
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             estimator.set_params(**fit.parameters)
             weights = {} if fit.sample_weight is None else {"sample_weight": fit.sample_weight}
-            estimator.fit(fit.X, fit.y, **weights)
+            estimator.fit(fit.X, fit.y, **weights, **({} if fit.offset is None else {"offset": fit.offset}))
             if fit.later is not Ellipsis:
                 estimator.predict(fit.later)
         except Exception as error:
@@ -227,6 +236,10 @@ def of_data() -> Iterator[tuple[str, str]]:
     ):
         for case in DATA:
             if case.name.startswith(part) and (text := message(name, case)) is not None:
+                yield f"{name}, {case.name}", text
+    for name, kind in (("survival", "survival"), ("counts", "counts"), ("several targets", "several")):
+        for case in OF_TARGETS[kind]:
+            if (text := message(name, case)) is not None:
                 yield f"{name}, {case.name}", text
 
 

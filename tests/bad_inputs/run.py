@@ -25,9 +25,17 @@ import coterie
 from coterie import baselines
 from coterie.filters.selector import FilterSelector
 from coterie.methods import SCORES
-from tests.bad_inputs.cases import DATA, Case, Fit, good, of_parameters
+from tests.bad_inputs.cases import DATA, OF_TARGETS, Case, Fit, good, good_targets, of_parameters
 
 SECONDS = 30.0
+# Estimators of other targets than classes and numbers, with their kinds of targets.
+TARGETS = {
+    "survival": "survival",
+    "survival, validated": "survival",
+    "counts": "counts",
+    "several targets": "several",
+    "several targets, validated": "several",
+}
 # Selectors for a numeric target, which are not regressors for scikit-learn.
 NUMBERS = ("mrmr, numbers", "lasso", "grm, numbers", "daf, numbers", "bif, numbers", "filter, correlation")
 # Cases in which the checks of scikit-learn raise a clear TypeError (its check_estimator requires the first two), and callables
@@ -61,6 +69,11 @@ ESTIMATORS: dict[str, BaseEstimator] = {
         4, Cs=3, cv=2, predict_with=["support", "groups"], random_state=0
     ),
     "regressor, groups predict": coterie.GroupDiscoveryRegressor(3, predict_with="groups"),
+    "survival": coterie.GroupDiscoverySurvival(3),
+    "survival, validated": coterie.GroupDiscoverySurvivalCV(3, Cs=2, cv=2, random_state=0),
+    "counts": coterie.GroupDiscoveryRegressor(3, loss="poisson"),
+    "several targets": coterie.GroupDiscoveryRegressor(3),
+    "several targets, validated": coterie.GroupDiscoveryRegressorCV(3, Cs=2, cv=2, random_state=0),
     "one class": coterie.GroupDiscoveryOneClass(3),
     "one class, validated": coterie.GroupDiscoveryOneClassCV(
         4, Cs=3, cv=2, predict_with=["support", "groups"], standardize=False, random_state=0
@@ -106,13 +119,21 @@ def cases_of(name: str) -> dict[str, Case]:
     estimator = ESTIMATORS[name]
     weighted = "sample_weight" in inspect.signature(estimator.fit).parameters
     data = [case for case in DATA if weighted or not case.name.startswith("weights:")]
+    data += OF_TARGETS.get(TARGETS.get(name, ""), [])
     return {case.name: case for case in [*data, *of_parameters(estimator)]}
+
+
+def fit_of(name: str) -> Fit:
+    """Return a valid fit of an estimator."""
+    if name in TARGETS:
+        return good_targets(TARGETS[name])
+    return good(regression=is_regressor(ESTIMATORS[name]) or name in NUMBERS)
 
 
 def outcome(name: str, case: Case) -> str:
     """Return the outcome of a case: "result", "refused", or "FAULT" with a description."""
     estimator = clone(ESTIMATORS[name])
-    before = good(regression=is_regressor(estimator) or name in NUMBERS)
+    before = fit_of(name)
     fit = case.change(before)
     fate = case.fate if not (case.name.startswith("X: negative")) else "either"
     # In a separate folder, because a string may be the path of a checkpoint.
@@ -140,7 +161,8 @@ def _fit_and_use(estimator: BaseEstimator, fit: Fit) -> str | None:
     """Fit and use a model; return the fault of the result, or None."""
     estimator.set_params(**fit.parameters)
     weights = {} if fit.sample_weight is None else {"sample_weight": fit.sample_weight}
-    estimator.fit(fit.X, fit.y, **weights)
+    offset = {} if fit.offset is None else {"offset": fit.offset}
+    estimator.fit(fit.X, fit.y, **weights, **offset)
     later = fit.X if fit.later is Ellipsis else fit.later
     n_features = estimator.n_features_in_
     chosen = np.asarray(estimator.support_features_)
@@ -154,7 +176,7 @@ def _fit_and_use(estimator: BaseEstimator, fit: Fit) -> str | None:
             return f"{attribute} is not finite"
     for method in ("predict", "decision_function"):
         if hasattr(estimator, method):
-            given = np.asarray(getattr(estimator, method)(later))
+            given = np.asarray(getattr(estimator, method)(later, **(offset if later is fit.X else {})))
             if given.dtype.kind == "f" and not np.isfinite(given).all():
                 return f"{method} is not finite"
     return None

@@ -30,7 +30,7 @@ OPTIONS = ("--n-features-to-select", "5", "--label", "diagnosis")
 
 
 def test_the_help_names_every_format_and_its_labels():
-    label = get_type_hints(DataOptions, include_extras=True)["label"]
+    label = get_type_hints(DataOptions, include_extras=True)["labels"]
     texts = [option.__metadata__[0].help for option in (DataPath, label)]
     assert texts[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
     for entry in FORMATS.values():

@@ -178,3 +178,16 @@ def test_a_worker_that_joins_meanwhile(stores, client, monkeypatch):
     lists = iter([there[:1]] * 2)
     monkeypatch.setattr(DaskEngine, "workers", property(lambda _: next(lists, there)))
     assert DistributedSource.of_store(stores["words"], client).shape == open_store(stores["words"]).source.shape
+
+
+def test_several_targets_are_the_same_bits(stores, client):
+    """One residual per target, as per class, and the same evidence."""
+    store = open_store(stores["dense"])
+    first = np.asarray(store.y == store.y[0], dtype=float) + 0.3 * np.random.default_rng(0).standard_normal(len(store.y))
+    y = np.column_stack([first, 1e3 * first[::-1]])
+    here, there = GroupDiscoveryRegressor(4).fit(store.source, y), GroupDiscoveryRegressor(4).fit(store, y, client=client)
+    assert differences(here, there) == []
+    one = group_confidence(here, store.source, y, n_pairs=1, random_state=0)
+    two = group_confidence(there, store, y, n_pairs=1, random_state=0, client=client)
+    assert one.confidence.tolist() == two.confidence.tolist()
+    np.testing.assert_array_equal(one.q_value, two.q_value)

@@ -73,3 +73,14 @@ def test_class_effects(data, predict_with):
     for wrong in (GroupDiscoveryClassifier(2).fit(*data), GroupDiscoveryRegressor(2).fit(*data)):
         with pytest.raises(ValueError, match="more than two classes"):
             class_effects(group_effects(wrong, *data).attach_to(wrong))
+
+
+def test_effects_on_several_targets(data):
+    X = data[0]
+    Y = np.column_stack([X[:, 0] + X[:, 5], 1e5 * (X[:, 5] - X[:, 0])])
+    model = GroupDiscoveryRegressor(3).fit(X, Y)
+    found = group_effects(model, X, Y)
+    figure = class_effects(found.attach_to(model))
+    image = figure.axes[0].images[0].get_array()
+    np.testing.assert_allclose(image, found.effects / np.abs(found.effects).max(axis=0))
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["target_0", "target_1"]

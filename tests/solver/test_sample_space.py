@@ -113,7 +113,7 @@ def test_losses_without_a_kernel_are_fitted_to_columns(rng):
     y = np.sign(X[:, 0])
     other, usual = OtherHinge(y, np.ones(20), 1.0, True), UnitHinge(y, np.ones(20), 1.0, True)
     assert SampleProblem.of([other]) is None
-    assert SampleProblem.of([SquaredLoss(y, np.ones(20), 1.0, True)] * 2) is None
+    assert SampleProblem.of([SquaredLoss(y, np.ones(20), C, True) for C in (1.0, 2.0)]) is None
     one, two = (ridge.fit_ridge(loss, DenseDesign.of_array(X)) for loss in (other, usual))
     np.testing.assert_allclose(one.coef, two.coef, rtol=1e-6, atol=1e-9)
 

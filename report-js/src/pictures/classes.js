@@ -1,4 +1,4 @@
-// Several classes: sign and size of the weight of each group for each class.
+// Several classes or targets: sign and size of the effect of each group on each of them.
 
 import { max } from "d3-array";
 import { canvas } from "../axes.js";
@@ -9,19 +9,22 @@ const MOST = 40;
 
 export function classesPicture(page) {
   const { data, groups } = page;
-  const { classes, class_effects: effects } = data;
+  const { targets, class_effects: effects } = data;
+  const names = targets ?? data.classes;
   const shown = Math.min(MOST, groups.n, effects.length);
   let marker = null;
   let size = 20;
   const some = shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : "";
   const picture = figure({
-    title: "Effects by class",
-    wide: !(data.image && classes.length <= 12),
+    title: targets ? "Effects by target" : "Effects by class",
+    wide: !(data.image && names.length <= 12),
     className: "classes",
     draw,
-    caption:
-      "Blue: higher values of the feature favour the class. Orange: they oppose it. " +
-      `Colour: log-odds of the class per standard deviation${some}.`,
+    caption: targets
+      ? "Blue: the target increases with the feature. Orange: it decreases. Colour: effect " +
+        `relative to the variation of the target, per standard deviation of the feature${some}.`
+      : "Blue: higher values of the feature favour the class. Orange: they oppose it. " +
+        `Colour: log-odds of the class per standard deviation${some}.`,
   });
   page.onSelect(mark);
   return picture;
@@ -30,28 +33,28 @@ export function classesPicture(page) {
     const gutter = Math.min(190, Math.max(96, width * 0.3));
     const narrow = width < 600; // steeper labels, so that they do not overlap
     const letters = narrow ? 18 : 22;
-    const longest = Math.max(...classes.map((name) => short(name, letters).length));
+    const longest = Math.max(...names.map((name) => short(name, letters).length));
     const upright = longest <= 3;
     const angle = upright ? 0 : narrow ? -70 : -40;
     const top = upright ? 22 : Math.min(150, 16 + longest * (narrow ? 6.9 : 4.6));
-    const cell = Math.min(64, (width - gutter - (upright ? 4 : narrow ? 30 : 60)) / classes.length);
+    const cell = Math.min(64, (width - gutter - (upright ? 4 : narrow ? 30 : 60)) / names.length);
     size = Math.max(16, Math.min(24, cell));
     const height = top + shown * size + 4;
     const large = max(effects.slice(0, shown), (row) => max(row, Math.abs)) || 1;
     const svg = canvas(
       width,
       height,
-      `Signed weights of ${shown} groups in ${classes.length} classes.`,
+      `Effects of ${shown} groups on ${names.length} ${targets ? "targets" : "classes"}.`,
     );
     marker = s("rect", {
       class: "row-mark",
       x: 0,
       y: -100,
-      width: gutter + cell * classes.length,
+      width: gutter + cell * names.length,
       height: size,
     });
     svg.append(marker);
-    classes.forEach((name, c) => {
+    names.forEach((name, c) => {
       const x = gutter + cell * (c + 0.5);
       svg.append(
         s(
@@ -77,7 +80,7 @@ export function classesPicture(page) {
           s("title", {}, clipped(groups.label[g])),
         ),
       );
-      classes.forEach((name, c) => {
+      names.forEach((name, c) => {
         const value = effects[g][c];
         svg.append(
           s(

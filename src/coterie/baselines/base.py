@@ -101,7 +101,7 @@ class LabelSelector(BaselineSelector):
 class TargetSelector(BaselineSelector):
     """Base class of selectors with a numeric target, such as a quantitative trait."""
 
-    _target = "numbers"
+    _target = "number"
 
 
 class PathPoint(NamedTuple):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from coterie._numba import one_blas_thread
-from coterie.cautions.caution import SMALL_CLASSES, Caution
+from coterie.cautions.caution import LEAK, SMALL_CLASSES, Caution
 from coterie.cautions.columns import feature_id_cautions, leak_caution, other_id_cautions
 from coterie.cautions.dependence import (
     Dependence,
@@ -28,11 +28,14 @@ from coterie.cautions.genotypes import (
 from coterie.cautions.sampling import DrawnRows, draw_features, read_contents, read_rows, row_parts
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
+from coterie.inputs.several_targets import are_several, columns_of
 
 # Largest number of classes whose indicators are targets, and of values of these.
 _MAX_CLASSES, _MAX_INDICATORS = 50, 50_000_000
 # Number of samples of a class below which results for it are unreliable, and number of classes shown.
 _SMALL_CLASS_SIZE, _SHOWN_CLASSES = 10, 5
+# Largest number of targets that are examined, with two passes over the features each.
+_MAX_TARGETS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,7 @@ class AboutSamples:
 
     Attributes
     ----------
-    y : array-like of shape (n_samples,) or None
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), or None
         Labels or targets.
     task : {"classification", "regression", "one-class"} or None
         Kind of prediction; None without labels.
@@ -93,9 +96,20 @@ def find_cautions(source: FeatureSource, about: AboutSamples) -> list[Caution]:
     []
     """
     try:
-        return _found(source, about)
+        return _about_targets(source, about) if are_several(about.y) else _found(source, about)
     except (TypeError, ValueError):
         return []
+
+
+def _about_targets(source: FeatureSource, about: AboutSamples) -> list[Caution]:
+    """Return the cautions for the first of several targets: all leaks, and the first caution of every other kind."""
+    found: dict[tuple[str, str], Caution] = {}
+    for name, y in list(columns_of(about.y).items())[:_MAX_TARGETS]:
+        for one in _found(source, replace(about, y=y)):
+            leak = one.kind == LEAK
+            text = f"Target {name!r}: {one.text[0].lower()}{one.text[1:]}" if leak else one.text
+            found.setdefault((one.kind, text if leak else ""), Caution(one.kind, text))
+    return list(found.values())
 
 
 def _found(source: FeatureSource, about: AboutSamples) -> list[Caution]:

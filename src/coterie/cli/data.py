@@ -53,8 +53,14 @@ _TIMEOUT = 60.0
 class DataOptions:
     """Options of all commands that open data."""
 
-    label: Annotated[
-        str | None, option(_PANEL, f"Label to predict: {describe_labels()}.", "--label -l --pheno-name", common=True)
+    labels: Annotated[
+        list[str] | None,
+        option(
+            _PANEL,
+            f"Label to predict: {describe_labels()}. May be repeated, for several numbers to predict (discover, predict).",
+            "--label -l --pheno-name",
+            common=True,
+        ),
     ] = None
     sample_groups: Annotated[
         str | None,
@@ -117,6 +123,16 @@ class DataOptions:
         str | None,
         option(_GENETICS_PANEL, "Columns of the file of covariates, such as AGE,PC1-PC10.", metavar="NAME,...", default="all"),
     ] = None
+
+    @property
+    def label(self) -> str | None:
+        """The label, for commands that predict one."""
+        if self.labels is not None and len(self.labels) > 1:
+            raise ValueError(
+                f"--label is given {len(self.labels)} times ({', '.join(self.labels)}), but this command takes one label. "
+                "Only discover and predict take several."
+            )
+        return self.labels[0] if self.labels else None
 
     def arguments(self) -> Settings:
         """Return the arguments for :func:`coterie.open_features` and :func:`coterie.convert`."""

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from coterie.cli.columns import opening_options, with_labels
 from coterie.cli.data import Cluster, DataOptions, DataPath, settle_task, stem
 from coterie.cli.offset import OffsetOptions
 from coterie.cli.options import option
@@ -102,6 +103,7 @@ Parameters = Annotated[
             "ties": "Rule for tied event times: breslow or efron.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",
+            "scale_targets": "Use several labels as they are. Otherwise their units have no effect on the selected features.",
             "standardize": "Divide features by their standard deviation. auto: yes, but validation chooses if at least nine "
             "of ten values are zero.",
             "class_weight": 'Weights of the classes, such as {"case": 2, "control": 1}, or balanced.',
@@ -183,6 +185,7 @@ def discover(
         - coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
         - coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         - coterie discover tumours.csv --time days --event died
+        - coterie discover plants.csv --label height --label yield
         - coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         - coterie discover visits.csv --label visits --task counts --exposure months
         - coterie discover cells.h5ad --label disease --sample-groups donor
@@ -199,14 +202,14 @@ def discover(
 
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
-        task = survival.settle(task_by_loss(task, parameters), options.label)
+        task = survival.settle(task_by_loss(task, parameters), options.labels)
         check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
         offsets.check(cluster.dask is not None)
         shape = _image_shape(image_shape)
-        used = survival.data_options(options, data) if task == "survival" else options
+        used = survival.data_options(options, data) if task == "survival" else opening_options(options, data)
         with cluster.opened(data, used, console, adjusts=True, validates=True) as opened:
-            labelled = survival.with_targets(opened, data, options) if task == "survival" else opened
+            labelled = survival.with_targets(opened, data, used) if task == "survival" else with_labels(opened, data, options)
             settled = settle_task(task, labelled.y, data)
             if task == "auto" and labelled.y is not None:
                 settled = settle_by_labels(labelled.y, labelled.sample_groups).task
@@ -214,7 +217,8 @@ def discover(
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
                 console.note("The model is fitted to samples labelled 1. Samples labelled -1 are outliers for validation.")
-            about = {"task": task, "label": used.label, "image_shape": shape, "offset": offset}
+            label = ", ".join(options.labels) if options.labels else used.label
+            about = {"task": task, "label": label, "image_shape": shape, "offset": offset}
             result, code = run(dataset, console, **about, **validation, **parameters)
             genetics.add_association(result.model, dataset, settled, offset)
             with console.collecting_warnings():
@@ -328,9 +332,10 @@ class Genetics:
 
     def add_association(self, model: GroupDiscovery, dataset: Dataset, task: str, offset: np.ndarray | None) -> None:
         """Add effects and p-values to the groups of a fitted model, if the options and the task allow it."""
-        possible = task == "regression" or (task == "classification" and len(model.classes_) == 2)
+        numeric = task == "regression" and not hasattr(model, "target_names_")
+        possible = numeric or (task == "classification" and len(model.classes_) == 2)
         if self.association and not possible:
-            raise ValueError("--association requires two classes or a numeric target. Remove --association.")
+            raise ValueError("--association requires two classes or one numeric target. Remove --association.")
         if not possible or not (self.association if self.association is not None else "chromosome" in dataset.feature_info):
             return
         from coterie import association

@@ -125,10 +125,11 @@ class OffsetOptions(OffsetFile):
             raise ValueError(f"--exposure requires --task counts, not {task}.")
         if self.exposure is not None:
             return self._exposed(dataset)
-        labels = () if dataset.y is None else dataset.y.tolist()
-        several = task == "classification" and len(set(labels)) > 2
+        several = dataset.y is not None and (
+            len(dataset.y.shape) > 1 or (task == "classification" and len(set(dataset.y.tolist())) > 2)
+        )
         if self.polygenic_offset and (several or task == "survival"):
-            raise ValueError("--polygenic-offset requires two classes or a numeric trait (--task regression).")
+            raise ValueError("--polygenic-offset requires two classes or one numeric trait (--task regression).")
         narrowed = dataset if self.chromosome is None else _of_chromosome(dataset, self.chromosome)
         if self.polygenic_offset:
             return self._with_polygenic(dataset, narrowed, console, n_jobs)

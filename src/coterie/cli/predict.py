@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli.columns import opening_options, with_labels
 from coterie.cli.data import TABLES, DataOptions, DataPath
 from coterie.cli.offset import OffsetFile
 from coterie.cli.options import option
@@ -41,7 +42,8 @@ def predict(
 ) -> None:
     """Predict with a saved model: one line per sample, and the score if the data have labels.
 
-    The prediction of a survival model is the risk: the logarithm of the hazard relative to the baseline.
+    A model of several labels has one prediction per label. The prediction of a survival model is the risk: the logarithm of
+    the hazard relative to the baseline.
 
     If model and data have feature names, columns are matched by name. They may be in any order, and only the features that
     the model uses are required. Data without names must have all features of the training data, in the same order. If the
@@ -68,11 +70,10 @@ def predict(
         )
     with claimed_files(output):
         own = _columns(estimator, data, options, [] if offsets.exposure is None else [offsets.exposure])
-        with_times = survival.settle("auto", options.label) == "survival"
-        used = survival.data_options(options, data) if with_times else options
+        with_times = survival.settle("auto", options.labels) == "survival"
+        used = survival.data_options(options, data) if with_times else opening_options(options, data)
         dataset = used.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
-        if with_times:
-            dataset = survival.with_targets(dataset, data, options)
+        dataset = survival.with_targets(dataset, data, used) if with_times else with_labels(dataset, data, options)
         known = _covariates(estimator, dataset) | offsets.for_prediction(estimator, dataset)
         columns, rows = _table(estimator, dataset, known, at)
         score = _score(estimator, dataset, known, console)
@@ -111,7 +112,12 @@ def _table(estimator: Any, dataset: Dataset, known: dict[str, Any], at: str | No
     source = dataset.source
     predictions = estimator.predict(source, **known)
     samples = dataset.sample_names if dataset.sample_names is not None else range(len(predictions))
-    columns: dict[str, Any] = {"sample": [_plain(s) for s in samples], "prediction": [_plain(p) for p in predictions]}
+    columns: dict[str, Any] = {"sample": [_plain(s) for s in samples]}
+    if predictions.ndim == 2:
+        targets = estimator.target_names_
+        columns |= {f"prediction {name}": own.tolist() for name, own in zip(targets, predictions.T, strict=True)}
+    else:
+        columns["prediction"] = [_plain(p) for p in predictions]
     if hasattr(estimator, "decision_function"):
         decision = np.atleast_2d(estimator.decision_function(source, **known).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]

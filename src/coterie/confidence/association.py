@@ -19,7 +19,8 @@ Given another feature k, the statistic is :math:`(z_j - \rho z_k)/\sqrt{1 - \rho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from scipy import stats
 
 from coterie.data.source import Columns
 from coterie.data.view import FeatureView
+from coterie.inputs.offsets import by_output
 from coterie.inputs.opening import Input
 from coterie.order import in_order
 from coterie.solver.cox_regression import CoxRegression, information
@@ -298,19 +300,22 @@ def clustered_tail(sums: np.ndarray) -> np.ndarray:
 
 
 def outputs_of(data: Input, rows: np.ndarray) -> list[np.ndarray]:
-    """Return the targets of some samples: numbers, records of survival times, or an indicator for each class (one for two)."""
+    """Return the targets of some samples: numbers, records of survival times, or an indicator for each class (one for two).
+
+    Each of several targets is an output.
+    """
     targets = np.asarray(data.targets)[rows]
     if data.is_survival:
         return [targets]
     if data.classes is None:
-        return [np.asarray(targets, dtype=np.float64)]
+        return list(by_output(np.asarray(targets, dtype=np.float64)).T)
     n_classes = len(data.classes)
     return [(targets == label).astype(np.float64) for label in (range(n_classes) if n_classes > 2 else (1,))]
 
 
-def offset_of(data: Input, rows: np.ndarray) -> np.ndarray | None:
-    """Return the offset of some samples."""
-    return None if data.offset is None else data.offset[rows]
+def offsets_of(data: Input, rows: np.ndarray) -> Iterator[np.ndarray | None]:
+    """Return the offsets of some samples, in the order of :func:`outputs_of`, without an end if there are none."""
+    return itertools.repeat(None) if data.offset is None else iter(by_output(data.offset[rows]).T)
 
 
 def dense_columns(data: Input, features: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -335,15 +340,15 @@ def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, np.asarray(given, dtype=np.int64), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
-    outputs, offset = outputs_of(data, rows), offset_of(data, rows)
+    outputs = zip(outputs_of(data, rows), offsets_of(data, rows), strict=False)
     if data.is_survival:
-        return [_cox(rows, weight, design, outputs[0], clusters, offset)]
+        return [_cox(rows, weight, design, output, clusters, offset) for output, offset in outputs]
     if data.classes is not None:
-        return [_logistic(rows, weight, design, output, clusters) for output in outputs]
-    offset = np.zeros(len(rows)) if offset is None else offset
+        return [_logistic(rows, weight, design, output, clusters) for output, _ in outputs]
+    known = [(output, np.zeros(len(rows)) if offset is None else offset) for output, offset in outputs]
     if family == "poisson":
-        return [_poisson(rows, weight, design, outputs[0], offset, clusters)]
-    return [_linear(rows, weight, design, outputs[0] - offset, clusters, family)]
+        return [_poisson(rows, weight, design, output, offset, clusters) for output, offset in known]
+    return [_linear(rows, weight, design, output - offset, clusters, family) for output, offset in known]
 
 
 def _linear(

@@ -302,7 +302,7 @@ class _Task:
         if self.data.covariates is not None:
             text.update(np.ascontiguousarray(self.data.covariates).tobytes())
         if self.data.offset is not None:
-            text.update(self.data.offset.tobytes())
+            text.update(np.ascontiguousarray(self.data.offset).tobytes())
         if self.data.groups is not None:
             text.update(self.data.groups.tobytes())
         return text.hexdigest()

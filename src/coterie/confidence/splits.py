@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coterie.confidence.association import design_of, offset_of, outputs_of
+from coterie.confidence.association import design_of, offsets_of, outputs_of
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.interruption import stop_requested
@@ -139,10 +139,10 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, np.append(features, fixed), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
-    outputs = outputs_of(data, rows)
-    offset, own = offset_of(data, rows), slice(1, 1 + len(features))
-    if data.is_survival:
-        found = [cox_p_values(design, outputs[0], weight, clusters, offset)[own]]
-    else:
-        found = [joint_p_values(design, output, weight, clusters, offset, family)[own] for output in outputs]
-    return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(outputs))
+    own, found = slice(1, 1 + len(features)), []
+    for output, offset in zip(outputs_of(data, rows), offsets_of(data, rows), strict=False):
+        if data.is_survival:
+            found.append(cox_p_values(design, output, weight, clusters, offset)[own])
+        else:
+            found.append(joint_p_values(design, output, weight, clusters, offset, family)[own])
+    return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(found))

@@ -61,7 +61,9 @@ def as_covariates(given: Any, n_samples: int | None = None) -> Covariates:
 
 
 def explains_target(covariates: np.ndarray, targets: np.ndarray) -> bool:
-    """Return True if the target is a linear function of the covariates, up to rounding."""
+    """Return True if the target (of several, any) is a linear function of the covariates, up to rounding."""
+    if targets.ndim == 2:
+        return any(explains_target(covariates, target) for target in targets.T)
     scale = covariates.std(axis=0)
     columns = (covariates - covariates.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
     centred = targets - targets.mean()

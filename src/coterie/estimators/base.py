@@ -38,6 +38,7 @@ from coterie.groups import FeatureGroups
 from coterie.inputs.naming import columns_read
 from coterie.inputs.offsets import match_offset
 from coterie.inputs.opening import Input, TargetKind, open_input, unwrap
+from coterie.inputs.several_targets import errors_of
 from coterie.inputs.types import (
     ClassWeightLike,
     ClientLike,
@@ -163,9 +164,10 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         Parameters
         ----------
         %(X)s
-        y : array-like of shape (n_samples,) or str, default=None
-            Labels of two or more classes, or numbers. For AnnData, also the name of a column of ``obs``; for a path, also the
-            name of its labels. None uses the labels of a path, data set or store.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or str, default=None
+            Labels of two or more classes, or numbers; for a regressor, the columns may be several targets. For AnnData, also
+            the name of a column of ``obs``; for a path, also the name of its labels. None uses the labels of a
+            path, data set or store.
         %(sample_weight)s
         %(feature_names)s
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
@@ -208,8 +210,18 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         )
         if data.offset is not None and not trait(self._loss, "takes_offset"):
             raise ValueError(f"offset= for numbers requires a loss that uses it: {known_losses(self._target)}.")
-        trait(self._loss, "check")(data.targets, data.weight)
+        self._check_targets(data)
         return data
+
+    def _check_targets(self, data: Input) -> None:
+        """Raise a ``ValueError`` for targets for which the loss is not defined."""
+        check = trait(self._loss, "check")
+        if data.target_names is None:
+            check(data.targets, data.weight)
+            return
+        for name, target in zip(data.target_names, data.targets.T, strict=True):
+            with errors_of(name):
+                check(target, data.weight)
 
     @property
     def _loss(self) -> LossLike:
@@ -374,7 +386,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         if known is not None:
             outputs = outputs + known @ self.covariate_coef_.T
         added = match_offset(self, offset, len(outputs))
-        return outputs if added is None else outputs + added[:, None] * self.offset_coef_
+        return outputs if added is None else outputs + added * self.offset_coef_
 
     def _prediction_and_target(
         self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike, offset: SamplesLike

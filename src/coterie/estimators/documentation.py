@@ -227,6 +227,12 @@ Returns
 -------
 figure : matplotlib Figure
 """,
+    "scale_targets": """
+scale_targets : bool, default=True
+    Whether the units of several targets have no effect on the selected features: targets are divided by the standard
+    deviations of their residuals at the best constant prediction, and the model is multiplied by them afterwards. For counts,
+    the losses of the targets are divided by these standard deviations instead. No effect on one target.
+""",
     "found": """
 groups_ : FeatureGroups
     Groups in order of selection.

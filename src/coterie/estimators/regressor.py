@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +27,26 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.search.oracle import Representative
-from coterie.search.search import CorrelationLike
+from coterie.search.search import CorrelationLike, targets_of
 from coterie.solver.loss import LossLike, trait
-from coterie.solver.losses import LossRule
+from coterie.solver.losses import LossRule, known_losses
+from coterie.solver.several import target_scales
 from coterie.solver.smooth_losses import PoissonLoss
 from coterie.validation.metrics import explained
+
+# Fitted attributes with one entry per target in the first axis, which are in the units of the targets.
+_IN_UNITS = ("support_coef_", "prediction_coef_", "intercept_", "covariate_coef_")
+
+
+def scaled(data: Input, loss: LossLike) -> Input:
+    """Return data of several targets whose scales are equal (:mod:`coterie.solver.several`)."""
+    weight = np.ones(data.n_samples) if data.weight is None else data.weight
+    scale = target_scales(loss, targets_of(data), weight)
+    if not trait(loss, "is_equivariant"):
+        return replace(data, target_factors=np.exp(np.log(scale).mean()) / scale)
+    offset = None if data.offset is None else data.offset / scale
+    attributes = {**data.attributes, "target_scale_": scale}
+    return replace(data, targets=data.targets / scale, offset=offset, attributes=attributes, target_scale=scale)
 
 
 @documented
@@ -65,6 +81,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     %(fit_intercept)s
 
+    %(scale_targets)s
+
     %(standardize)s
 
     %(embedded)s
@@ -73,11 +91,17 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         Weights of all features in the prediction.
 
-    intercept_ : float
+    intercept_ : float or ndarray of shape (n_targets,)
         Intercept.
+
+    target_names_ : ndarray of str of shape (n_targets,)
+        Names of several targets: those of the columns of a data frame, or ``target_0``, ``target_1``, ...
+
+    target_scale_ : ndarray of shape (n_targets,)
+        Numbers by which several targets were divided (``scale_targets``); not for counts.
 
     %(found)s
 
@@ -87,6 +111,14 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     --------
     GroupDiscoveryClassifier : Group discovery for classes.
     sklearn.linear_model.Lasso : A sparse linear model that keeps at best one feature of each group.
+
+    Notes
+    -----
+    **Several targets.** If y has several columns, one model predicts all targets from the same features, as a classifier does
+    for several classes: the norm of a block of features is that of its weights for all targets. Scores are means over the
+    targets. The weight of a group is the norm of its weights, in units of the scaled targets, and so are ``history_``,
+    ``dual_coef_``, ``objective_`` and the bounds. With one target per model, features may differ between the targets. A
+    column-shaped y of one target is treated as one-dimensional.
 
     Examples
     --------
@@ -107,6 +139,12 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     >>> counts = rng.poisson(np.exp(1 + 0.5 * X[:, 7]))
     >>> GroupDiscoveryRegressor(1, loss="poisson").fit(X, counts).support_features_
     array([7])
+
+    Two targets:
+
+    >>> several = GroupDiscoveryRegressor(2).fit(X, np.column_stack([y, 100 * X[:, 7]]))
+    >>> several.support_features_, several.coef_.shape, several.predict(X[:4]).shape
+    (array([7, 2]), (2, 20), (4, 2))
     """
 
     _target = "numbers"
@@ -116,7 +154,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         "C": PENALTY | OneOf("auto"),
         "loss": LossRule("numbers"),
         "fit_intercept": Boolean(),
+        "scale_targets": Boolean(),
     }
+    scale_targets: bool
+    target_names_: np.ndarray
+    target_scale_: np.ndarray
 
     def __init__(
         self,
@@ -135,6 +177,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         predict_with: str = "support",
         C: float | str = "auto",
         fit_intercept: bool = True,
+        scale_targets: bool = True,
         standardize: bool | str = "auto",
         cv: FoldsLike = None,
         cv_part: str = "training",
@@ -149,14 +192,30 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.loss == "poisson" or self.loss is PoissonLoss
+        # Counts may have several columns, too, but scikit-learn's check of several targets has negative ones.
+        tags.target_tags.multi_output = not tags.target_tags.positive_only
         return tags
+
+    def _read(self, *args: Any, **options: Any) -> Input:
+        data = super()._read(*args, **options)
+        names = data.target_names
+        if names is None:
+            return data
+        if not trait(self._loss, "takes_several_targets"):
+            raise ValueError(
+                f"y has {len(names)} targets, but the loss has one. Fit one model per target, or use a loss for several "
+                f"targets: {known_losses('numbers')}."
+            )
+        return scaled(data, self._loss) if self.scale_targets else data
 
     def _published(self, attributes: dict[str, Any], data: Input) -> dict[str, Any]:
         kept = {name: value for name, value in attributes.items() if name != "margin_"}  # defined for classifiers only
-        return {**kept, "intercept_": float(attributes["intercept_"][0])}
+        if data.target_names is None:
+            return {**kept, "intercept_": float(attributes["intercept_"][0])}
+        return kept | {name: data.in_units(kept[name].T).T for name in _IN_UNITS if name in kept}
 
     def predict(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
-        """Predict the target of samples.
+        """Predict the target, or all targets, of samples.
 
         Parameters
         ----------
@@ -166,7 +225,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
         Returns
         -------
-        values : ndarray of shape (n_samples,)
+        values : ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         return self._loss.predict(self._outputs(X, covariates, offset))
 
@@ -181,11 +240,12 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         """Return R², the share of the variance of the target that is predicted.
 
         It is the share of the Poisson deviance for ``loss="poisson"``, and that of the absolute error for ``loss="huber"``.
+        The score of several targets is the mean of their scores.
 
         Parameters
         ----------
         X : as for :meth:`fit`
-        y : array-like of shape (n_samples,), str or None, default=None
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), str or None, default=None
             Targets, as for :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
         %(new_covariates)s
@@ -196,6 +256,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         score : float
         """
         predicted, target = self._prediction_and_target(X, y, covariates, offset)
+        if hasattr(target, "columns") and hasattr(self, "target_names_"):
+            target = np.column_stack([np.asarray(target[name]) for name in self.target_names_])
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         name = trait(self._loss, "default_score")
         if name == "r2":
@@ -204,8 +266,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of all features in the prediction, of shape (n_features,); computed on access."""
-        return super().coef_[0]
+        """Weights of all features in the prediction, of shape (n_features,) or (n_targets, n_features); computed on access."""
+        return super().coef_ if hasattr(self, "target_names_") else super().coef_[0]
 
 
 @documented
@@ -237,6 +299,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
     %(predict_with_choice)s
 
     %(fit_intercept)s
+
+    %(scale_targets)s
 
     %(standardize_choice)s
 
@@ -306,6 +370,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         keep: str = "support",
         predict_with: str | Sequence[str] = "auto",
         fit_intercept: bool = True,
+        scale_targets: bool = True,
         standardize: bool | str | Sequence[bool] = "auto",
         cv: FoldsLike = 5,
         scoring: ScoringLike = None,

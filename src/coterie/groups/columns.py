@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from coterie.groups.effects import finite_exp
 from coterie.markup import shortened
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Context:
         Positions of some members and the matrix of their correlations, or None.
     feature_info : mapping of str to sequence of length n_features
         Annotations of all features, for groups without annotations.
+    target_scale : mapping of str to float
+        Scales of several targets, by which their effects are divided in comparisons.
     """
 
     task: str | None = None
@@ -58,6 +61,7 @@ class Context:
     levels: Sequence[Mapping[str, object] | None] = ()
     correlations: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()
     feature_info: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    target_scale: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,12 @@ class Item:
         """Effect of the group on each of more than two classes."""
         effects = self.group.class_effects
         return list(effects.values()) if effects is not None and len(effects) > 2 else None
+
+    @property
+    def scaled_effects(self) -> dict[str, float] | None:
+        """Effect of the group on each of several targets, in units of its scale."""
+        effects, scale = self.group.target_effects, self.context.target_scale
+        return None if effects is None else {name: value / scale.get(name, 1.0) for name, value in effects.items()}
 
     @property
     def statistics(self) -> Sequence[Mapping[str, float]] | None:
@@ -340,7 +350,8 @@ def _scores(item: Item) -> list[float]:
 
 
 def _direction(item: Item) -> str | None:
-    return direction(item.context.task, item.group.effect, item.class_effects, item.context.classes)
+    words = direction(item.context.task, item.group.effect, item.class_effects, item.context.classes)
+    return words if words is None or item.group.main_target is None else f"{words} {item.group.main_target}"
 
 
 def _limit(item: Item, side: int) -> float | None:
@@ -349,18 +360,30 @@ def _limit(item: Item, side: int) -> float | None:
 
 
 def _interval(item: Item) -> str | None:
-    """Return the odds ratio, hazard ratio or effect with its interval, as text."""
+    """Return the odds, hazard or rate ratio, or the effect, with its interval, as text."""
     group = item.group
     if group.effect is None or group.effect_interval is None:
         return None
     low, high = group.effect_interval
-    if group.odds_ratio is None and item.context.task != "survival":
-        return f"{group.effect:+.3g} ({low:+.3g} to {high:+.3g})"
-    return f"{_finite_exp(group.effect):.3g} ({math.exp(low):.3g} to {_finite_exp(high):.3g})"
+    known, task = group.ratio_kind, item.context.task
+    if known is None and group.odds_ratio is None and task != "survival":  # groups of files lack the kind
+        found = f"{group.effect:+.3g} ({low:+.3g} to {high:+.3g})"
+    else:
+        found = f"{finite_exp(group.effect):.3g} ({finite_exp(low):.3g} to {finite_exp(high):.3g})"
+    return found if group.main_target is None else f"{group.main_target}: {found}"
 
 
-def _finite_exp(value: float) -> float:
-    return math.exp(min(value, 700.0))
+def _ratio_cells(item: Item) -> dict[str, object]:
+    """Return the hazard or rate ratio and the interval of any ratio, as columns of a flat table; none for other effects."""
+    group, limits = item.group, item.group.ratio_interval
+    known = {"hazard_ratio": group.hazard_ratio, "rate_ratio": group.rate_ratio}
+    found: dict[str, object] = {name: value for name, value in known.items() if value is not None}
+    return found if limits is None else {**found, "ratio_low": limits[0], "ratio_high": limits[1]}
+
+
+def _ratio_limit(item: Item, side: int) -> float | None:
+    limits = item.group.ratio_interval
+    return None if limits is None else limits[side]
 
 
 def _direction_cells(item: Item) -> dict[str, object]:
@@ -379,6 +402,11 @@ def _class_effects(item: Item) -> dict[str, float]:
     if effects is None or classes is None:
         return {}
     return {f"effect[{name}]": value for name, value in zip(classes, effects, strict=True)}
+
+
+def _target_effects(item: Item) -> dict[str, float]:
+    effects = item.group.target_effects
+    return {} if effects is None else {f"effect[{name}]": value for name, value in effects.items()}
 
 
 def _statistics(item: Item) -> dict[str, float]:
@@ -435,7 +463,15 @@ COLUMNS: Mapping[str, Column] = {
                lambda item: _limit(item, 1), per="support", kind="figure"),
         Column("odds_ratio", "odds ratio", "Factor of the odds per standard deviation of the support feature.",
                lambda item: item.group.odds_ratio, per="support", kind="figure"),
-        Column("interval", "odds ratio, hazard ratio or effect with 95 % interval",
+        Column("hazard_ratio", "hazard ratio", "Factor of the hazard per standard deviation of the support feature.",
+               lambda item: item.group.hazard_ratio, per="support", kind="figure", cells=lambda item: {}),
+        Column("rate_ratio", "rate ratio", "Factor of the rate of counts per standard deviation of the support feature.",
+               lambda item: item.group.rate_ratio, per="support", kind="figure", cells=lambda item: {}),
+        Column("ratio_low", "ratio from", "Lower limit of the 95 % interval of the odds, hazard or rate ratio.",
+               lambda item: _ratio_limit(item, 0), per="support", kind="figure", cells=_ratio_cells),
+        Column("ratio_high", "ratio to", "Upper limit of the 95 % interval of the odds, hazard or rate ratio.",
+               lambda item: _ratio_limit(item, 1), per="support", kind="figure", cells=lambda item: {}),
+        Column("interval", "odds, hazard or rate ratio, or effect, with 95 % interval",
                "The interval does not account for the selection of the features.", _interval),
         Column("used", "used", "Whether the model has a nonzero weight of a member.", lambda item: item.group.used),
         Column("note", "note", "Whether the model does not use the group, or weight and effect have opposite signs.",
@@ -443,6 +479,15 @@ COLUMNS: Mapping[str, Column] = {
                cells=lambda item: {} if item.group.note is None else {"note": item.group.note}),
         Column("class_effects", "effect by class", "Effect on each class against the others.",
                lambda item: item.class_effects, per="support", kind="effect", cells=_class_effects),
+        Column("main_target", "target", "Target of the effect: the one with the largest effect relative to its scale.",
+               lambda item: item.group.main_target, per="support",
+               cells=lambda item: {} if item.group.main_target is None else {"main_target": item.group.main_target}),
+        Column("target_effects", "effect by target", "Effect on each target, in its units.",
+               lambda item: None if item.group.target_effects is None else list(item.group.target_effects.values()),
+               per="support", kind="effect", cells=_target_effects),
+        Column("scaled_effects", "effect by target", "Effect on each target, in standard deviations of the target.",
+               lambda item: None if item.scaled_effects is None else list(item.scaled_effects.values()),
+               per="support", kind="effect", cells=lambda item: {}),
         Column("marks", "marks", "Class that larger values of the support feature indicate.",
                lambda item: item.group.marks, per="support",
                cells=lambda item: {"marks": item.group.marks} if item.group.class_weights else {},
@@ -498,14 +543,16 @@ SHOWN: Mapping[str, Sequence[str]] = {
     # One row per feature: rows(), to_frame() and, with a context, groups.csv.
     "table": (
         "group", "feature", "name", "role", "correlation", "score", "weight", "effect", "effect_low", "effect_high",
-        "odds_ratio", "round", "confidence", "q_value", "group_p_value", "selected", "share", "probability", "marks",
-        "class_weights", "annotations", "direction", "class_effects", "note", "statistics", "feature_info",
+        "odds_ratio", "ratio_low", "main_target", "round", "confidence", "q_value", "group_p_value", "selected", "share",
+        "probability", "marks", "class_weights", "annotations", "direction", "class_effects", "target_effects", "note",
+        "statistics", "feature_info",
     ),
     # One object per group in result.json, and one per member within it.
     "result": (
-        "group", "support", "name", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio", "interval",
-        "direction", "class_effects", "used", "note", "score", "round", "purity", "confidence", "q_value", "group_p_value",
-        "selected", "marks", "class_weights", "statistics", "levels", "correlations", "members",
+        "group", "support", "name", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio", "hazard_ratio",
+        "rate_ratio", "ratio_low", "ratio_high", "interval", "direction", "class_effects", "main_target", "target_effects",
+        "scaled_effects", "used", "note", "score", "round", "purity", "confidence", "q_value", "group_p_value", "selected",
+        "marks", "class_weights", "statistics", "levels", "correlations", "members",
     ),
     "members": ("feature", "name", "correlation", "share", "probability", "annotations"),
     # One object per group in to_json(), which adds lists over the members: affiliated, correlation, names, shares,
@@ -516,12 +563,14 @@ SHOWN: Mapping[str, Sequence[str]] = {
         "class_weights",
     ),
     # Tables for display with one row per group, and the table of one group with one row per feature.
-    "terminal": ("group", "confidence", "q_value", "label", "place", "p_value", "effect", "marks", "size", "affiliated"),
-    "notebook": ("group", "label", "effect", "confidence", "q_value", "size", "affiliated"),
+    "terminal": (
+        "group", "confidence", "q_value", "label", "place", "p_value", "effect", "main_target", "marks", "size", "affiliated",
+    ),
+    "notebook": ("group", "label", "effect", "main_target", "confidence", "q_value", "size", "affiliated"),
     "notebook group": ("member", "role", "correlation", "share", "probability"),
     # The report: its table, the details and members of an open row, and the download. Values are those of result.json under
     # the same name. report/payload.py adds label, place and the values of confidences.
-    "page": ("group", "label", "place", "direction", "effect", "q_value", "confidence", "size"),
+    "page": ("group", "label", "place", "direction", "effect", "main_target", "q_value", "confidence", "size"),
     "page details": ("interval", "note", "group_p_value", "purity", "round", "expected_false", "false_share"),
     "page members": ("correlation", "share", "probability"),
     "page download": (
@@ -530,4 +579,6 @@ SHOWN: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 # Names that annotations cannot have in a flat table: those of columns that represent a single column.
-RESERVED = frozenset(column.name for column in shown("table") if column.cells is None) | {"marks", "direction", "note"}
+RESERVED = frozenset(column.name for column in shown("table") if column.cells is None) | {
+    "marks", "direction", "note", "main_target", "hazard_ratio", "rate_ratio", "ratio_low", "ratio_high",
+}  # fmt: skip

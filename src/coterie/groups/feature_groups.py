@@ -29,6 +29,7 @@ from coterie.groups.columns import (
     reading_table,
     shown,
 )
+from coterie.groups.effects import EffectProperties
 from coterie.markup import notebook_table, shortened, tag
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Purity(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureGroup:
+class FeatureGroup(EffectProperties):
     """A support feature and its affiliated features.
 
     Attributes
@@ -67,8 +68,8 @@ class FeatureGroup:
     affiliated_scores : ndarray of shape (n_affiliated,)
         Scores of the affiliated features.
     weight : float or None
-        Weight of the support feature in the model (the norm over classes if there are more than two). For two classes it is
-        signed: if it is positive, larger values indicate the second class.
+        Weight of the support feature in the model (the norm over more than two classes, or several targets). For two classes
+        it is signed: if it is positive, larger values indicate the second class.
     round : int
         Round that selected the support feature (0: fixed by the user).
     purity : Purity or None
@@ -93,12 +94,18 @@ class FeatureGroup:
     effect : float or None
         Effect per standard deviation of the support feature, given those of the other groups, as estimated by
         :func:`coterie.group_effects`: log-odds of the second class, units of the target, or, for counts, the logarithm of a
-        rate ratio. With more than two classes it is the largest in absolute value of ``class_effects``. None before the
-        estimation. For a one-class model it is the change of the output.
+        rate ratio. With more than two classes it is the largest in absolute value of ``class_effects``; with several targets,
+        the largest of ``target_effects`` relative to the scales of the targets. None before the estimation. For a one-class
+        model it is the change of the output.
     effect_interval : (float, float) or None
         Limits of the 95 % interval of the effect, or None if it is unknown.
     class_effects : dict or None
         Effect for each class against the others, by label: log-odds per standard deviation.
+    target_effects : dict of str to float, or None
+        Effect on each of several targets, by name.
+    ratio_kind : {"odds", "hazard", "rate"} or None
+        What the exponential of the effect is a ratio of: the odds of a class, hazards of survival times, or rates of counts.
+        None for effects in units of the target, and before the estimation.
     used : bool
         Whether the predictive model has a nonzero weight of any member. Groups that it does not use are no findings.
 
@@ -133,6 +140,8 @@ class FeatureGroup:
     q_value: float | None = None
     probabilities: np.ndarray | None = None
     selected: bool | None = None
+    target_effects: dict[str, float] | None = None
+    ratio_kind: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -151,30 +160,6 @@ class FeatureGroup:
     def labels(self) -> list[str]:
         """Names of all features, or their indices as text."""
         return list(self.names) if self.names is not None else [str(j) for j in self.members]
-
-    @property
-    def marks(self) -> Any:
-        """Class that larger values of the support feature indicate: that of the largest effect, if it is positive.
-
-        Before the effects are estimated, the weights decide.
-        """
-        known = self.class_effects or self.class_weights
-        if not known:
-            return None
-        label = max(known, key=lambda one: known[one])
-        return label if known[label] > 0.0 else None
-
-    @property
-    def odds_ratio(self) -> float | None:
-        """Odds ratio per standard deviation of the support feature: exp of the effect. None for models without classes."""
-        return None if self.class_effects is None or self.effect is None else float(np.exp(self.effect))
-
-    @property
-    def note(self) -> str | None:
-        """Remark about a group that the model does not use, or whose weight and effect have opposite signs."""
-        if not self.used:
-            return "not used by the model"
-        return None if not _contradicts(self) else "weight of opposite sign"
 
     def likely_members(self, coverage: float = 0.95) -> np.ndarray:
         """Return the fewest members that contain the one with the signal with this probability, the most likely first.
@@ -561,17 +546,6 @@ def _shows_class(group: FeatureGroup) -> bool:
     if group.marks is None or group.class_weights is None:
         return False
     return len(group.class_weights) > 2 or isinstance(group.marks, str)
-
-
-def _contradicts(group: FeatureGroup) -> bool:
-    """Return True if the weight of the support feature and its effect have opposite signs."""
-    if group.effect is None or group.weight is None:
-        return False
-    weight = group.weight
-    if group.class_effects and group.class_weights and len(group.class_effects) > 2:
-        effects = group.class_effects
-        weight = group.class_weights[max(effects, key=lambda label: abs(effects[label]))]
-    return weight * group.effect < 0.0
 
 
 def _plain(value: Any) -> Any:

@@ -14,16 +14,27 @@ import numpy as np
 from coterie.data.source import LARGEST_NORM
 
 
-def read_offset(offset: Any, n_samples: int, name: str = "offset") -> np.ndarray:
+def read_offset(offset: Any, n_samples: int, name: str = "offset", n_targets: int | None = None) -> np.ndarray:
     """Check an offset (``name`` in messages) and return it as float64 array of shape (n_samples,).
+
+    For several targets, it has the shape (n_samples, n_targets). A one-dimensional offset is then that of every target.
 
     Examples
     --------
     >>> from coterie.inputs.offsets import read_offset
     >>> read_offset([1, 2], 2)
     array([1., 2.])
+    >>> read_offset([1, 2], 2, n_targets=3)
+    array([[1., 1., 1.],
+           [2., 2., 2.]])
     """
     values = np.asarray(offset)
+    if n_targets is not None and values.ndim == 2:
+        if values.shape[1] != n_targets:
+            raise ValueError(f"{name} has {values.shape[1]} columns, but there are {n_targets} targets. Pass one column each.")
+        return np.column_stack([read_offset(values[:, c], n_samples, name) for c in range(n_targets)])
+    if n_targets is not None:
+        return np.tile(read_offset(values, n_samples, name)[:, None], n_targets)
     if values.ndim != 1:
         raise ValueError(
             f"{name} must be one-dimensional, one number per sample, but has {values.ndim} dimensions. Of offsets by "
@@ -67,9 +78,25 @@ def log_exposure(exposure: Any) -> np.ndarray:
 
 
 def match_offset(estimator: Any, offset: Any, n_samples: int) -> np.ndarray | None:
-    """Return the offset of new samples, which is given if and only if the model was fitted with one."""
+    """Return the offset of new samples, which is given if and only if the model was fitted with one.
+
+    Its shape is (n_samples, 1), or (n_samples, n_targets) for several targets.
+    """
     check_offset(estimator, offset)
-    return None if offset is None else read_offset(offset, n_samples)
+    if offset is None:
+        return None
+    return by_output(read_offset(offset, n_samples, n_targets=n_several(estimator)))
+
+
+def n_several(estimator: Any) -> int | None:
+    """Return the number of targets of a fitted model if there are several, else None."""
+    names = getattr(estimator, "target_names_", None)
+    return None if names is None else len(names)
+
+
+def by_output(offset: np.ndarray) -> np.ndarray:
+    """Return an offset with one column per output."""
+    return offset[:, None] if offset.ndim == 1 else offset
 
 
 def check_offset(estimator: Any, offset: Any) -> None:
@@ -82,6 +109,8 @@ def check_offset(estimator: Any, offset: Any) -> None:
 
 
 def explains_numbers(offset: np.ndarray, targets: np.ndarray) -> bool:
-    """Return True if the targets are the offset plus a constant, up to rounding."""
+    """Return True if the targets are the offset plus a constant, up to rounding; if there are several, any of them."""
+    if targets.ndim == 2:
+        return any(explains_numbers(*columns) for columns in zip(offset.T, targets.T, strict=True))
     rest, centred = targets - offset, targets - targets.mean()
     return float(((rest - rest.mean()) ** 2).sum()) <= 1e-20 * float((centred**2).sum())

@@ -27,6 +27,7 @@ from coterie.inputs.naming import named
 from coterie.inputs.offsets import explains_numbers, read_offset
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.sample_groups import read_sample_groups
+from coterie.inputs.several_targets import are_several, read_several
 from coterie.inputs.survival import read_survival, require_events
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
 from coterie.inputs.types import (
@@ -179,9 +180,9 @@ def _computed(X: Any) -> Any:
     return computed
 
 
-# Interpretation of y: as classes, as numbers, as survival times with events, or as 1 and -1 for normal samples and outliers;
-# only checked, if it is required or if it is given; unchanged; or ignored.
-TargetKind: TypeAlias = Literal["classes", "numbers", "survival", "normality", "labels", "optional", "any", "none"]
+# Interpretation of y: as classes, as one number or one or several numbers per sample, as survival times with events, or as 1
+# and -1 for normal samples and outliers; only checked, if it is required or if it is given; unchanged; or ignored.
+TargetKind: TypeAlias = Literal["classes", "number", "numbers", "survival", "normality", "labels", "optional", "any", "none"]
 
 
 @dataclass(frozen=True)
@@ -194,11 +195,11 @@ class Input:
         Features.
     X : array, sparse matrix, data frame or FeatureSource
         Features as passed by the user, unwrapped.
-    y : ndarray of shape (n_samples,) or None
+    y : ndarray of shape (n_samples,) or (n_samples, n_targets), or None
         Labels or targets as passed by the user.
-    targets : ndarray of shape (n_samples,)
-        Labels or targets as used by losses: class codes, numbers, or records of event, time and stratum
-        (:data:`coterie.inputs.survival.SURVIVAL`); ones if there is no target.
+    targets : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Labels or targets as used by losses: class codes, numbers (two-dimensional for several targets), or records of event,
+        time and stratum (:data:`coterie.inputs.survival.SURVIVAL`); ones if there is no target.
     classes : ndarray or None
         Classes of the codes.
     weight : ndarray of shape (n_samples,) or None
@@ -207,12 +208,16 @@ class Input:
         Sample weights in held-out scores.
     covariates : ndarray of shape (n_samples, n_covariates) or None
         Covariates. For classes, the last one is the offset, if there is one.
-    offset : ndarray of shape (n_samples,) or None
+    offset : ndarray of the shape of ``targets`` or None
         Offset that is added to the outputs; None for classes.
     groups : ndarray of int of shape (n_samples,) or None
         Numbers of the sample groups, which folds, half-samples and permutations keep together.
     attributes : dict
         Attributes of the fitted estimator that describe its data: ``n_features_in_``, feature names, covariate names.
+    target_scale : ndarray of shape (n_targets,) or None
+        Numbers by which several targets and their offsets were divided; see :mod:`coterie.solver.several`.
+    target_factors : ndarray of shape (n_targets,) or None
+        Relative weights of several targets in the loss.
     """
 
     source: FeatureSource
@@ -226,6 +231,8 @@ class Input:
     offset: np.ndarray | None
     groups: np.ndarray | None
     attributes: dict[str, Any]
+    target_scale: np.ndarray | None = None
+    target_factors: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -241,6 +248,15 @@ class Input:
     def labels(self) -> np.ndarray:
         """Labels or targets for folds; ``targets`` if the user passed none."""
         return self.targets if self.y is None else self.y
+
+    @property
+    def target_names(self) -> tuple[str, ...] | None:
+        """Names of several targets; None for one target, and without a target."""
+        return tuple(self.attributes["target_names_"]) if self.targets.ndim == 2 else None
+
+    def in_units(self, values: np.ndarray) -> np.ndarray:
+        """Return targets, or predictions of them, in the units of the user."""
+        return values if self.target_scale is None else values * self.target_scale
 
     @property
     def is_survival(self) -> bool:
@@ -284,7 +300,7 @@ def open_input(
         Labels or targets, or the name of their column. None means those of X.
     reader : estimator
         Estimator that reads the data. It is not changed.
-    target : {"classes", "numbers", "survival", "normality", "labels", "optional", "any", "none"}
+    target : {"classes", "number", "numbers", "survival", "normality", "labels", "optional", "any", "none"}
         Interpretation of y. With ``"labels"``, y is checked but not interpreted; with ``"optional"``, it may also be missing.
         With ``"any"``, y is not changed; with ``"none"``, it is ignored.
     sample_weight : array-like of shape (n_samples,), optional
@@ -342,25 +358,30 @@ def _checked(
         require_events(targets, weight)
         if strata is not None:
             attributes["strata_"] = strata
+    elif target == "numbers" and are_several(y):
+        labels, names = read_several(y, n_samples, reader)
+        targets, attributes["target_names_"] = labels, names
+        weight = score_weight = read_sample_weight(sample_weight, labels)
     else:
         labels = read_target(y, n_samples, reader, hint)
         weight = score_weight = read_sample_weight(sample_weight, labels)
         if target == "classes":
             classes, targets = read_labels(labels, weight)
         else:
-            targets = read_targets(labels) if target == "numbers" else labels
+            targets = read_targets(labels) if target in ("number", "numbers") else labels
     values = None
     if covariates is not None:
-        values, names = as_covariates(covariates, n_samples)
+        values, known = as_covariates(covariates, n_samples)
         if _covariates_explain(values, targets, target):
             raise ValueError(
-                f"The covariates ({', '.join(names)}) explain y completely. Is y one of them, or are there as many covariates "
+                f"The covariates ({', '.join(known)}) explain y completely. Is y one of them, or are there as many covariates "
                 "as samples?"
             )
-        attributes["covariate_names_"] = np.array(names, dtype=object)
-    added = None if offset is None else read_offset(offset, n_samples)
+        attributes["covariate_names_"] = np.array(known, dtype=object)
+    n_targets = targets.shape[1] if targets.ndim == 2 else None
+    added = None if offset is None else read_offset(offset, n_samples, n_targets=n_targets)
     if added is not None:
-        attributes["offset_coef_"] = np.ones(1)
+        attributes["offset_coef_"] = np.ones(n_targets or 1)
         if _offset_explains(added, targets, target):
             raise ValueError(
                 "The offset explains y completely. Is y part of it? Use predictions made without each sample's own y."

@@ -74,7 +74,8 @@ def is_constant_within(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """
     first = np.zeros(groups.max() + 1, dtype=np.int64)
     first[groups[::-1]] = np.arange(len(groups))[::-1]
-    return np.bincount(groups, values != values[first[groups]], minlength=len(first)) == 0.0
+    differs = values != values[first[groups]]
+    return np.bincount(groups, differs if differs.ndim == 1 else differs.any(axis=1), minlength=len(first)) == 0.0
 
 
 def halves(groups: np.ndarray, codes: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:

@@ -45,6 +45,9 @@ def survival_targets(event: Any, time: Any, stratum: Any = None) -> np.ndarray:
 def _targets(event: Any, time: Any, stratum: Any) -> tuple[np.ndarray, np.ndarray | None]:
     """Return targets, and the labels of the strata."""
     times, labels = _numbers(time, "time"), None
+    for name, column in (("event", event), ("stratum", stratum)):
+        if column is not None and np.shape(column)[:1] != times.shape:
+            raise ValueError(f"y has {len(times)} times, but {len(column)} values of {name}. Pass one of each per sample.")
     result = np.zeros(len(times), dtype=SURVIVAL)
     if (times < 0.0).any():
         place = int(np.argmax(times < 0.0))
@@ -149,7 +152,9 @@ def _is_named(name: str, values: np.ndarray) -> bool:
 
 
 def _is_indicator(name: str, values: np.ndarray) -> bool:
-    return bool(np.isin(values, (0, 1)).all())
+    """Return True if all values that are not missing are 0 or 1."""
+    known = np.array([value for value in values.tolist() if str(value) not in _MISSING])
+    return len(known) > 0 and bool(np.isin(known, (0, 1)).all())
 
 
 def _events(event: Any) -> np.ndarray:

@@ -29,11 +29,11 @@ def read_target(y: Any, n_samples: int, reader: BaseEstimator, hint: str = "") -
         raise ValueError(f"{name} requires y to be passed, but the target y is None.{hint}")
     _require_labels(y)
     y = check_targets(y)
-    check_consistent_length(_Rows(n_samples), y)
+    check_consistent_length(Rows(n_samples), y)
     return y
 
 
-class _Rows:
+class Rows:
     """Object with a number of samples, for ``check_consistent_length``."""
 
     def __init__(self, n_samples: int) -> None:
@@ -76,7 +76,7 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
         raise ValueError(f"{reader} requires y to be passed, but the target y is None.")
     _require_labels(y)
     labels = column_or_1d(y, warn=True)
-    check_consistent_length(_Rows(n_samples), labels)
+    check_consistent_length(Rows(n_samples), labels)
     classes, codes = _codes(labels)
     _warn_about_lone_classes(classes, np.bincount(codes, minlength=len(classes)))
     return classes, codes
@@ -154,7 +154,7 @@ def read_normality(y: Any, n_samples: int) -> np.ndarray:
         return np.ones(n_samples, dtype=np.int64)
     _require_labels(y)
     y = check_targets(y)
-    check_consistent_length(_Rows(n_samples), y)
+    check_consistent_length(Rows(n_samples), y)
     found = list(y) if y.dtype.kind == "O" else np.unique(y).tolist()
     wrong = [label for label in found if isinstance(label, (bool, str, bytes)) or label not in (1, -1)]
     if wrong:
@@ -229,7 +229,7 @@ def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:
         raise ValueError(f"{reader} requires y to be passed, but the target y is None.")
     _require_labels(y)
     targets = column_or_1d(y, warn=True)
-    check_consistent_length(_Rows(n_samples), targets)
+    check_consistent_length(Rows(n_samples), targets)
     return read_targets(targets)
 
 
@@ -237,9 +237,11 @@ def task_of(y: np.ndarray) -> str:
     """Return ``"regression"`` for non-integers and for integers that rarely repeat, else ``"classification"``.
 
     Structured arrays contain survival times (``"survival"``). Text and booleans are classes. Integers rarely repeat if they
-    have more than 20 distinct values, which are more than a fifth of the number of samples.
+    have more than 20 distinct values, which are more than a fifth of the number of samples. Several columns are numbers.
     """
     y = np.asarray(y)
+    if y.ndim == 2:
+        return "regression"
     if y.dtype.names is not None:
         return "survival"
     if y.dtype.kind not in "iuf":
@@ -261,7 +263,8 @@ def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> Settled
     """Return the task that labels imply. Whole numbers that could also be a quantity are announced.
 
     The task is that of :func:`task_of`, except for whole numbers with at least three values, one of which only one sample (or
-    one sample group, in ``groups``) has: such classes cannot be validated, so the numbers are a quantity.
+    one sample group, in ``groups``) has: such classes cannot be validated, so the numbers are a quantity. Several columns are
+    several numeric targets.
 
     Examples
     --------
@@ -272,7 +275,10 @@ def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> Settled
     >>> settle_by_labels(np.array([0, 0, 0, 1, 1, 2])).task
     'regression'
     """
-    y, task = np.asarray(y), task_of(y)
+    y = np.asarray(y)
+    if y.ndim == 2:
+        return SettledTask("regression", _like_survival_times(y))
+    task = task_of(y)
     if task != "classification" or y.dtype.kind not in "iuf":
         return SettledTask(task, "")
     values, sizes = np.unique(y, return_counts=True)
@@ -291,6 +297,16 @@ def settle_by_labels(y: np.ndarray, groups: np.ndarray | None = None) -> Settled
             task, f"y is taken as {len(values)} classes. For a quantity, use task='counts' or task='regression'."
         )
     return SettledTask(task, "")
+
+
+def _like_survival_times(y: np.ndarray) -> str:
+    """Return a sentence if two or three columns could be survival times, empty if not."""
+    if y.shape[1] not in (2, 3) or not any(np.isin(column, (0, 1)).all() for column in y.T):
+        return ""
+    return (
+        f"The {y.shape[1]} columns of y are taken as numeric targets (regression), although one contains 0 and 1 only. For "
+        "survival times and events, use task='survival'."
+    )
 
 
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:

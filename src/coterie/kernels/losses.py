@@ -34,8 +34,8 @@ class LossArrays(NamedTuple):
         Class codes. Zeros for numbers.
     classes : ndarray of int of shape (n_outputs,)
         The class that each output separates from the others.
-    targets : ndarray of shape (n_samples,)
-        Numbers to predict, minus a constant. Empty for classes.
+    targets : ndarray of shape (n_targets * n_samples,)
+        Numbers to predict, minus a constant, target by target. Empty for classes.
     weight : ndarray of shape (n_samples,)
         Sample weights.
     C : float
@@ -46,12 +46,12 @@ class LossArrays(NamedTuple):
         Sums of the dual variables of the strata. Only its shape is used for losses without given sums.
     strata, signs : ndarray of shape (n_samples, n_outputs)
         Stratum and sign of each sample; see :class:`coterie.solver.loss.Loss`.
-    base : ndarray of shape (n_samples,)
+    base : ndarray of shape (n_targets * n_samples,)
         Outputs at which the counts are the expected ones (Poisson). Empty for others.
     factors : ndarray of shape (n_outputs,)
-        Factors of C per output (losses of :mod:`coterie.kernels.smooth`). Empty for others.
-    width : float
-        Largest absolute error with a quadratic loss (Huber).
+        Factors of C per output. Empty for ``SQUARED_HINGE``.
+    widths : ndarray of shape (n_outputs,)
+        Largest absolute error with a quadratic loss, per output (Huber). Empty for others.
     """
 
     kind: int
@@ -66,7 +66,7 @@ class LossArrays(NamedTuple):
     signs: np.ndarray
     base: np.ndarray = NOTHING
     factors: np.ndarray = NOTHING
-    width: float = 0.0
+    widths: np.ndarray = NOTHING
 
 
 class Evaluation(NamedTuple):
@@ -87,22 +87,36 @@ def evaluate_loss(loss, outputs, guess, offsets, residual, curvature):
     written.
     """
     if loss.kind == SQUARED:
-        return squared_loss(
-            outputs[:, 0], loss.targets, loss.weight, loss.C, loss.constant, offsets[0], residual[0], curvature[0]
+        return squared_losses(
+            outputs, loss.targets, loss.weight, loss.C, loss.factors, loss.constant, offsets, residual, curvature
         )
     if loss.kind == SQUARED_HINGE:
         return squared_hinges(
             outputs, loss.codes, loss.classes, loss.weight, loss.C, loss.mass, guess, offsets, residual, curvature
         )
     return smooth_losses(
-        loss.kind, outputs, loss.codes, loss.classes, loss.targets, loss.base, loss.weight, loss.C, loss.factors, loss.width,
+        loss.kind, outputs, loss.codes, loss.classes, loss.targets, loss.base, loss.weight, loss.C, loss.factors, loss.widths,
         guess, offsets, residual, curvature,
     )  # fmt: skip
 
 
 @kernel()
-def squared_loss(output, target, weight, C, constant, offset, residual, curvature):
-    """Evaluate the squared loss of one output. The offset, if there is one, is the weighted mean of the errors."""
+def squared_losses(outputs, targets, weight, C, factors, constant, offsets, residual, curvature):
+    """Return value and conjugate of the squared losses of some targets, with the offsets eliminated."""
+    n_samples, n_outputs = outputs.shape
+    value, conjugate = 0.0, 0.0
+    for c in range(n_outputs):
+        target = targets[c * n_samples : (c + 1) * n_samples]
+        squares, cross = _squared_loss(outputs[:, c], target, weight, C * factors[c], offsets[c], residual[c], curvature[c])
+        value += 0.5 * squares
+        # The residual sums to zero with an intercept, so the mean of the targets cancels in the product.
+        conjugate += 0.5 * squares - cross
+    return value + constant, conjugate - constant
+
+
+@kernel()
+def _squared_loss(output, target, weight, C, offset, residual, curvature):
+    """Return the products of the residual with errors and targets. The offset is the weighted mean of the errors, or none."""
     n_samples = output.shape[0]
     mean = 0.0
     if offset.shape[0]:
@@ -130,5 +144,4 @@ def squared_loss(output, target, weight, C, constant, offset, residual, curvatur
             part_cross += residual[i] * target[i]
         squares += part
         cross += part_cross
-    # The residual sums to zero with an intercept, so the mean of the targets cancels in the product.
-    return 0.5 * squares + constant, 0.5 * squares - cross - constant
+    return squares, cross

@@ -62,22 +62,27 @@ def sample_loss(kind, output, target, base, width):
 
 @kernel()
 def smooth_losses(
-    kind, outputs, codes, classes, targets, base, weight, C, factors, width, guess, offsets, residual, curvature
+    kind, outputs, codes, classes, targets, base, weight, C, factors, widths, guess, offsets, residual, curvature
 ):
     r"""Return value and conjugate of the losses of some outputs, with the intercepts eliminated.
 
-    For ``LOGISTIC``, output c is positive for samples whose code is ``classes[c]``. ``factors`` are the :math:`k_c`. ``guess``
-    contains initial intercepts. ``offsets`` (outputs, 1 or 0 with or without an intercept), ``residual`` and ``curvature``
-    (outputs, samples) are written.
+    For ``LOGISTIC``, output c is positive for samples whose code is ``classes[c]``. For the others, ``targets`` and ``base``
+    contain the values of all samples for the first output, then those for the next one. ``factors`` are the :math:`k_c`.
+    ``guess`` contains initial intercepts. ``offsets`` (outputs, 1 or 0 with or without an intercept), ``residual`` and
+    ``curvature`` (outputs, samples) are written.
     """
     n_samples, n_outputs = outputs.shape
     output, target = np.empty(n_samples), np.empty(n_samples)
-    shift = base if kind == POISSON else np.zeros(n_samples)
+    shift = np.zeros(n_samples)
     value, product = 0.0, 0.0
     for c in range(n_outputs):
+        width = widths[c] if kind == HUBER else 0.0
+        first = c * n_samples
         for i in range(n_samples):
             output[i] = outputs[i, c]
-            target[i] = targets[i] if kind != LOGISTIC else (1.0 if codes[i] == classes[c] else -1.0)
+            target[i] = targets[first + i] if kind != LOGISTIC else (1.0 if codes[i] == classes[c] else -1.0)
+            if kind == POISSON:
+                shift[i] = base[first + i]
         centred = offsets.shape[1] == 1
         intercept = 0.0
         if centred:

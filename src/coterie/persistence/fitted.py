@@ -151,6 +151,8 @@ def _are_effects(group: Any, attributes: Mapping[str, Any]) -> bool:
             or (isinstance(interval, tuple) and len(interval) == 2 and all(_is_number(x, attributes) for x in interval))
         )
         and _are_class_weights(group.class_effects, attributes)
+        and _are_target_effects(group.target_effects, attributes)
+        and group.ratio_kind in (None, "odds", "hazard", "rate")
         and isinstance(group.used, bool)
     )
 
@@ -163,6 +165,26 @@ def _are_class_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
     if not isinstance(value, dict) or not isinstance(classes, np.ndarray) or len(value) != len(classes):
         return False
     return list(value) == classes.tolist() and all(_is_number(weight, attributes) for weight in value.values())
+
+
+def _are_target_effects(value: Any, attributes: Mapping[str, Any]) -> bool:
+    """Return True if these are numbers, one per target of the model."""
+    if value is None:
+        return True
+    names = attributes.get("target_names_")
+    if not isinstance(value, dict) or not isinstance(names, np.ndarray) or list(value) != names.tolist():
+        return False
+    return all(_is_number(effect, attributes) for effect in value.values())
+
+
+def _are_target_names(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = _is_vector(value, "O") and len(value) == _n_outputs(attributes) and len(value) > 1
+    return fits and all(isinstance(name, str) for name in value)
+
+
+def _are_target_scales(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = _are_calibration_offsets(value, attributes) and "target_names_" in attributes
+    return fits and bool((value > 0.0).all())
 
 
 def _is_confidence(value: Any, attributes: Mapping[str, Any]) -> bool:
@@ -239,6 +261,8 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "calibration_slope_": _is_slope,
     "calibration_offset_": _are_calibration_offsets,
     "classes_": _are_classes,
+    "target_names_": _are_target_names,
+    "target_scale_": _are_target_scales,
     "groups_": _are_groups,
     "confidence_": _is_confidence,
     "_sklearn_output_config": _is_output_config,

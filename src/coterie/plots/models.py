@@ -219,12 +219,15 @@ def member_correlations(
 
 @documented
 def class_effects(found: GroupsLike, *, max_groups: int = 40, ax: Axes | None = None, title: str | None = None) -> Figure:
-    """Draw the effect of each group on each class, in log-odds per standard deviation.
+    """Draw the effect of each group on each class or target.
+
+    Effects on classes are log-odds per standard deviation. Those on several targets, which may have different units, are
+    relative to the largest absolute effect on the target.
 
     Parameters
     ----------
     found : fitted estimator or FeatureGroups
-        Groups of more than two classes with effects (see :func:`coterie.group_effects`).
+        Groups of more than two classes, or of several targets, with effects (see :func:`coterie.group_effects`).
 
     max_groups : int, default=40
         Largest number of groups to draw, in order of selection.
@@ -244,18 +247,23 @@ def class_effects(found: GroupsLike, *, max_groups: int = 40, ax: Axes | None = 
     """
     check("max_groups", max_groups, Integer(1))
     groups = [group for group in groups_of(found) if group.effect is not None][: int(max_groups)]
-    known = [group.class_effects for group in groups if group.class_effects is not None and len(group.class_effects) > 2]
+    by_class = [group.class_effects for group in groups if group.class_effects is not None and len(group.class_effects) > 2]
+    by_target = [group.target_effects for group in groups if group.target_effects is not None]
+    known = by_class or by_target
     if not known:
         raise ValueError(
-            "class_effects requires the effects of a classifier of more than two classes. Call "
-            "group_effects(model, X, y).attach_to(model) first. With two classes, a group has one signed effect."
+            "class_effects requires the effects of a model of more than two classes or of several targets. Call "
+            "group_effects(model, X, y).attach_to(model) first. With two classes or one target, a group has one signed effect."
         )
-    effects = np.array([list(own.values()) for own in known])
+    effects, unit = np.array([list(own.values()) for own in known]), "log-odds per standard deviation"
+    if by_target:
+        largest = np.abs(effects).max(axis=0)
+        effects, unit = effects / np.where(largest > 0.0, largest, 1.0), "effect relative to the largest one on the target"
     names = [_short(group.labels[0]) for group in groups]
     classes = [_short(label) for label in known[0]]
     ax = axes_or_new(ax, 2.6 + 0.42 * len(classes), 1.6 + 0.22 * len(names))
     drawn = _matrix(ax, effects, float(np.abs(effects).max()) or 1.0, names, classes)
-    ax.figure.colorbar(drawn, ax=ax, label="log-odds per standard deviation", shrink=0.8)
+    ax.figure.colorbar(drawn, ax=ax, label=unit, shrink=0.8)
     return finished(ax, title)
 
 

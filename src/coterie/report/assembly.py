@@ -130,7 +130,7 @@ def assemble(
         training_score=score,
         feature_info=data.feature_info,
         held_out=held_out_of(model, data, score, baseline_of(model)),
-        target=target_of(data.y, task, data.label),
+        target=target_of(data.y, task, data.label, getattr(model, "target_names_", None)),
         details=details,
         **known,
     )
@@ -231,10 +231,12 @@ def _name_of(y: TargetsLike) -> str | None:
     return None if name is None else str(name)
 
 
-def target_of(y: TargetsLike, task: str, label: str | None) -> Record:
-    """Return the name of the target and the number of samples per class, or of events."""
+def target_of(y: TargetsLike, task: str, label: str | None, targets: np.ndarray | None = None) -> Record:
+    """Return the name of the target, the names of several targets, and the number of samples per class, or of events."""
     if task == "one-class" or y is None:
         return {}
+    if targets is not None:
+        return {"label": ", ".join(targets) if label is None else label, "classes": None, "targets": targets.tolist()}
     if task == "regression":
         return {"label": label, "classes": None}
     if task == "survival":

@@ -63,13 +63,13 @@ class GroupDetails:
     values : ndarray of shape (n_stored_groups, n_stored_samples)
         Values of the support features of the first groups.
     target : ndarray of shape (n_stored_samples,)
-        Class codes or targets of these samples.
+        Class codes or targets of these samples. Empty for several targets.
     training : dict or None
         ``sizes`` and training ``score`` of the models of the rounds.
     image : dict or None
         Rows, columns and pixel order, and the mean of all images.
     trait : dict or None
-        Mean, standard deviation and range of a numerical target.
+        Mean, standard deviation and range of a numerical target; None for several.
     """
 
     scale: np.ndarray
@@ -142,7 +142,7 @@ def _described(model: GroupDiscovery, data: Input, image: Record | None) -> Grou
     classes = None if data.classes is None else [str(label) for label in data.classes.tolist()]
     if labelled and classes != [str(label) for label in getattr(model, "classes_", np.empty(0)).tolist()]:
         raise ValueError("The classes of y differ from those of the model. Pass the training data of the model.")
-    targets = np.asarray(data.targets)
+    targets, numeric = np.asarray(data.targets), is_regressor(model) and data.targets.ndim == 1
     used = np.arange(len(targets)) if data.weight is None else np.flatnonzero(data.weight > 0)
     judged = spread_sample(used, targets if labelled else None, _STATISTICS_SAMPLES)
     shown = spread_sample(used, targets if labelled else None, _VALUE_SAMPLES)
@@ -170,10 +170,10 @@ def _described(model: GroupDiscovery, data: Input, image: Record | None) -> Grou
         correlations=_correlations(model, data),
         samples=shown,
         values=values,
-        target=targets[shown] if labelled or is_regressor(model) else np.empty(0),
+        target=targets[shown] if labelled or numeric else np.empty(0),
         training=_training_curve(model, data),
         image=image,
-        trait=_trait(targets[used]) if is_regressor(model) else None,
+        trait=_trait(targets[used]) if numeric else None,
     )
 
 
@@ -304,8 +304,9 @@ def context_of(model: GroupDiscovery, task: str, details: GroupDetails | None, f
     """Return the information beyond the groups that their columns show (see :mod:`coterie.groups.columns`)."""
     labels = getattr(model, "classes_", None)
     classes = None if labels is None else [str(label) for label in labels.tolist()]
+    scale = dict(zip(getattr(model, "target_names_", ()), getattr(model, "target_scale_", np.empty(0)).tolist(), strict=False))
     if details is None:
-        return Context(task, classes, feature_info=feature_info)
+        return Context(task, classes, feature_info=feature_info, target_scale=scale)
     return Context(
         task,
         classes,
@@ -313,6 +314,7 @@ def context_of(model: GroupDiscovery, task: str, details: GroupDetails | None, f
         levels=details.levels,
         correlations=details.correlations,
         feature_info=feature_info,
+        target_scale=scale,
     )
 
 

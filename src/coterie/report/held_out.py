@@ -192,7 +192,7 @@ def held_out_of(
         scores[name],
         _interval(intervals[name]),
         figures={
-            SCORE_NAMES.get(own, own): {
+            score_text(own): {
                 "value": value,
                 "interval": list(intervals[own]) if own in intervals else None,
                 "constant": constant.get(own),
@@ -203,6 +203,20 @@ def held_out_of(
         reason=_reason(model, data, name),
         curves=risk_curves(model, data),
     )
+
+
+def score_text(name: str) -> str:
+    """Return the name of a score in text. That of one of several targets has the name of the target in brackets.
+
+    Examples
+    --------
+    >>> from coterie.report.held_out import score_text
+    >>> score_text("r2"), score_text("r2[height]")
+    ('R²', 'R² of height')
+    """
+    own, bracket, target = name.partition("[")
+    shown = SCORE_NAMES.get(own, own)
+    return f"{shown} of {target.removesuffix(']')}" if bracket else shown
 
 
 def _interval(found: tuple[float, float]) -> tuple[float, float] | None:

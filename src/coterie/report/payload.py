@@ -22,7 +22,7 @@ from coterie.report.judgement import UNDECIDED, judge
 
 # Columns that the figures use, whether or not the table shows them.
 _PICTURED = ("support", "label", "direction", "effect", "confidence", "size")
-# Largest number of signed weights (groups times classes) in a page.
+# Largest number of effects (groups times classes or targets) in a page.
 _CLASS_EFFECTS = 500_000
 
 
@@ -56,7 +56,9 @@ def discovery_data(content: Content) -> Record:
         },
         "orders": _orders(groups),
         "members": _member_columns(groups),
-        "class_effects": _class_effects(groups),
+        "targets": target.get("targets"),
+        "class_effects": _by_output(groups, "scaled_effects" if target.get("targets") else "class_effects"),
+        "target_effects": _by_output(groups, "target_effects"),
         "statistics": _statistics(groups),
         "levels": _by_group(groups, "levels"),
         "heat": _heat(groups),
@@ -164,8 +166,9 @@ def _starts(groups: Sequence[Content]) -> list[int]:
     return [0, *itertools.accumulate(len(group["members"]) for group in groups)]
 
 
-def _class_effects(groups: Sequence[Content]) -> list[list[float | None]] | None:
-    found = [group["class_effects"] for group in groups]
+def _by_output(groups: Sequence[Content], name: str) -> list[list[float | None]] | None:
+    """Return the effects on each class or target, if all groups have them."""
+    found = [group[name] for group in groups]
     kept = [row for row in found if row]
     if not kept or len(kept) < len(found) or len(found) * len(kept[0]) > _CLASS_EFFECTS:
         return None

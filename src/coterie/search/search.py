@@ -109,9 +109,8 @@ class SearchSettings:
     def loss_of(self, data: Input) -> Loss:
         """Return the loss of the samples of ``data``, with its offset and its covariates eliminated."""
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
-        n_classes = 0 if data.classes is None else len(data.classes)
         used = weight if data.classes is None else class_weights(self.class_weight, data.classes, data.targets, weight)
-        loss = self.loss.of(Targets(data.targets, n_classes, data.offset), used, self.C, self.fit_intercept)
+        loss = self.loss.of(targets_of(data), used, self.C, self.fit_intercept)
         return loss if data.covariates is None else AdjustedLoss(loss, data.covariates, weight)
 
     def curvature(self, data: Input) -> float:
@@ -125,6 +124,11 @@ class SearchSettings:
         total = data.n_samples if data.weight is None else float(data.weight.sum())
         mean = float(loss.evaluate(np.zeros((data.n_samples, loss.n_outputs))).curvature.sum()) / (total * loss.n_outputs)
         return mean if mean > 0.0 else 1.0
+
+
+def targets_of(data: Input) -> Targets:
+    """Return the targets of data for a loss."""
+    return Targets(data.targets, 0 if data.classes is None else len(data.classes), data.offset, data.target_factors)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from scipy import linalg
 from coterie.solver.block_problem import eliminated_curvature
 from coterie.solver.design import Rows
 from coterie.solver.loss import COMPILED, Loss, LossState
-from coterie.solver.losses import SquaredLoss
 
 # Penalty of the covariates' weights, relative to the curvature of the loss.
 _PENALTY_SHARE = 1e-4
@@ -50,7 +49,7 @@ class AdjustedLoss(Loss):
         centre = np.average(covariates, axis=0, weights=weight) if loss.centred else np.zeros(covariates.shape[1])
         basis = _basis(covariates - centre, weight)
         penalty = 0.0
-        if not isinstance(loss, SquaredLoss):
+        if not loss.is_quadratic:
             penalty = _PENALTY_SHARE * float(
                 loss.evaluate(np.zeros((len(weight), loss.n_outputs))).curvature.sum(axis=0).max()
             )

@@ -101,7 +101,7 @@ def curvature_product(loss: Loss, state: LossState, c: int, columns: np.ndarray)
     result = state.curvature[:, [c]] * columns
     if state.coupling is not None:
         result -= state.coupling.adjoint(state.coupling.apply(columns))
-    if not loss.n_strata:
+    if not loss.n_strata or not result.shape[1]:
         return result
     strata, curvature, signs = loss.strata[:, c], state.curvature[:, c], loss.signs[:, c]
     total = np.bincount(strata, weights=curvature, minlength=loss.n_strata)[:, None]

@@ -33,17 +33,24 @@ class Targets(NamedTuple):
 
     Attributes
     ----------
-    values : ndarray of shape (n_samples,)
-        Class codes from 0, or numbers to predict.
+    values : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Class codes from 0, or numbers to predict: two-dimensional for several targets.
     n_classes : int
         Number of classes. 0 if the targets are not classes.
-    offset : ndarray of shape (n_samples,) or None
+    offset : ndarray of the same shape or None
         Numbers that are added to the outputs, for losses with ``takes_offset``.
+    factors : ndarray of shape (n_targets,) or None
+        Relative weights of several targets in the loss.
     """
 
     values: np.ndarray
     n_classes: int
     offset: np.ndarray | None = None
+    factors: np.ndarray | None = None
+
+    def target(self, number: int) -> Targets:
+        """Return one of several targets."""
+        return Targets(self.values[:, number], 0, None if self.offset is None else self.offset[:, number])
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,10 @@ class LossLike(Protocol):
         ...
 
     def predict(self, outputs: np.ndarray) -> np.ndarray:
-        """Return predictions (n_samples,) from linear outputs (n_samples, n_outputs): the inverse link."""
+        """Return predictions (n_samples,) from linear outputs (n_samples, n_outputs): the inverse link.
+
+        Those of several targets have the shape (n_samples, n_targets).
+        """
         ...
 
     def constant_outputs(self, targets: Targets, weight: np.ndarray) -> np.ndarray:
@@ -139,6 +149,12 @@ class Loss(ABC):
         Name of the score of numeric predictions (:data:`coterie.validation.metrics.DEVIANCES`).
     takes_offset : bool
         Whether :meth:`of` uses the offset of numeric targets.
+    takes_several_targets : bool
+        Whether :meth:`of` and :meth:`predict` support several targets (:mod:`coterie.solver.several`).
+    is_equivariant : bool
+        Whether dividing targets and offset by a number divides the outputs by it.
+    is_quadratic : bool
+        Whether the loss is a quadratic function of the outputs, so that covariates need no penalty.
     family : str
         Regression of effects and tests for numeric targets (:data:`coterie.solver.regression.FAMILIES`).
     has_probabilities : bool
@@ -149,6 +165,9 @@ class Loss(ABC):
 
     default_score: ClassVar[str] = "r2"
     takes_offset: ClassVar[bool] = False
+    takes_several_targets: ClassVar[bool] = False
+    is_equivariant: ClassVar[bool] = False
+    is_quadratic: ClassVar[bool] = False
     family: ClassVar[str] = "linear"
     has_probabilities: ClassVar[bool] = False
     has_unit_penalty: ClassVar[bool] = True
@@ -173,7 +192,8 @@ class Loss(ABC):
     def predict(outputs: np.ndarray) -> np.ndarray:
         """Return predictions (n_samples,) from linear outputs (n_samples, n_outputs): the inverse link.
 
-        Predictions are class codes, or numbers on the scale of the targets. All scores and reports use this method.
+        Predictions are class codes, or numbers on the scale of the targets. Those of several targets have the shape
+        (n_samples, n_targets). All scores and reports use this method.
         """
         raise NotImplementedError
 
@@ -264,6 +284,11 @@ class CompiledLoss(Protocol):
         ...
 
 
+def by_target(values: np.ndarray) -> np.ndarray:
+    """Return outputs of shape (n_samples, n_targets) as predictions: one-dimensional for one target."""
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
 def _defining_class(kind: type, name: str) -> type:
     """Return the class that defines a method of a class."""
     return next(base for base in kind.__mro__ if name in vars(base))
@@ -272,10 +297,10 @@ def _defining_class(kind: type, name: str) -> type:
 def trait(loss: LossLike, name: str) -> Any:
     """Return an attribute of the loss of an estimator that :class:`LossLike` does not require, or its default.
 
-    A subclass that overrides ``of`` inherits neither the use of the offset nor the check of targets.
+    A subclass that overrides ``of`` inherits neither the use of the offset nor the support of several targets.
     """
     kind = loss if isinstance(loss, type) else type(loss)
-    if name == "takes_offset":
+    if name in ("takes_offset", "takes_several_targets"):
         return vars(_defining_class(kind, "of")).get(name, False)
     return getattr(loss, name, getattr(Loss, name))
 

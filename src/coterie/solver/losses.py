@@ -14,9 +14,10 @@ import numpy as np
 from coterie._numba import read_only
 from coterie._parameters import Rule
 from coterie.kernels.hinge import squared_hinges, unit_hinge
-from coterie.kernels.losses import NOTHING, SQUARED, SQUARED_HINGE, Evaluation, LossArrays, squared_loss
+from coterie.kernels.losses import NOTHING, SQUARED, SQUARED_HINGE, Evaluation, LossArrays, squared_losses
 from coterie.solver.design import Rows
-from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets
+from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets, by_target
+from coterie.solver.several import SeveralTargets
 from coterie.solver.smooth_losses import HuberLoss, LogisticLoss, PoissonLoss
 
 
@@ -186,10 +187,10 @@ def _evaluated(loss: CompiledLoss, outputs: np.ndarray, previous: LossState | No
     offsets, residual, curvature = np.empty(guess.shape), np.empty((n_outputs, n_samples)), np.empty((n_outputs, n_samples))
     # The kernel for any loss contains all of them, which takes longer to compile than the one that is needed.
     if arrays.kind == SQUARED:
-        output = np.ascontiguousarray(outputs[:, 0])
-        value, conjugate = squared_loss(
-            output, arrays.targets, arrays.weight, arrays.C, arrays.constant, offsets[0], residual[0], curvature[0]
-        )
+        value, conjugate = squared_losses(
+            np.ascontiguousarray(outputs), arrays.targets, arrays.weight, arrays.C, arrays.factors, arrays.constant, offsets,
+            residual, curvature,
+        )  # fmt: skip
     else:
         value, conjugate = squared_hinges(
             np.ascontiguousarray(outputs),
@@ -341,6 +342,9 @@ class SquaredLoss(Loss):
     """
 
     takes_offset = True
+    takes_several_targets = True
+    is_equivariant = True
+    is_quadratic = True
 
     def __init__(
         self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, *, constant: float = 0.0
@@ -356,17 +360,19 @@ class SquaredLoss(Loss):
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
         """Return the loss of numeric targets less their offset."""
+        if targets.values.ndim == 2:
+            return SeveralTargets.of_loss(cls, targets, weight, C, fit_intercept)
         return SquaredLoss(_less_offset(targets), weight, C, fit_intercept)
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
         """Return the outputs: the link is the identity."""
-        return outputs[:, 0]
+        return by_target(outputs)
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """Return the mean of the targets less their offset."""
-        return np.array([np.average(_less_offset(targets), weights=weight)])
+        """Return the means of the targets less their offsets."""
+        return np.atleast_1d(np.average(_less_offset(targets), weights=weight, axis=0))
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs, with b eliminated."""
@@ -386,6 +392,7 @@ class SquaredLoss(Loss):
             read_only(np.zeros((1, self.n_strata))),
             read_only(self.strata),
             read_only(self.signs),
+            factors=read_only(np.ones(1)),
         )
 
     def state(self, found: Evaluation) -> LossState:

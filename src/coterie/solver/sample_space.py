@@ -76,10 +76,10 @@ class SampleProblem:
         Whether there is an intercept, whose column is the first of ``beside``.
     hinge : bool
         Whether the losses are squared hinge losses.
-    mean : float
-        Constant that was subtracted from the targets.
-    constant : float
-        Constant added to the loss, which has no effect on the models.
+    mean : ndarray of shape (n_outputs,)
+        Constants that were subtracted from the targets.
+    constant : ndarray of shape (n_outputs,)
+        Constants added to the losses, which have no effect on the models.
     adjusted : AdjustedLoss or None
         The loss with the covariates.
     """
@@ -90,8 +90,8 @@ class SampleProblem:
     penalty: np.ndarray
     centred: bool
     hinge: bool
-    mean: float
-    constant: float
+    mean: np.ndarray
+    constant: np.ndarray
     adjusted: AdjustedLoss | None
 
     @classmethod
@@ -108,11 +108,14 @@ class SampleProblem:
         # Subclasses may evaluate another loss.
         if all(type(loss) is UnitHinge for loss in usual):
             assert isinstance(first, UnitHinge)
-            targets, mean, constant = np.stack([loss.labels for loss in usual if isinstance(loss, UnitHinge)]), 0.0, 0.0
-        elif len(usual) == 1 and type(first) is SquaredLoss:
+            targets = np.stack([loss.labels for loss in usual if isinstance(loss, UnitHinge)])
+            mean, constant = np.zeros(len(usual)), np.zeros(len(usual))
+        elif all(type(loss) is SquaredLoss and loss.C == first.C for loss in usual):
+            squared = [loss for loss in usual if isinstance(loss, SquaredLoss)]
             # Subtracting the mean first keeps the rounding errors of large targets small.
-            mean = float(np.average(first.targets, weights=first.weight)) if first.centred else 0.0
-            targets, constant = (first.targets - mean)[None, :], first.constant
+            mean = np.array([np.average(loss.targets, weights=loss.weight) * loss.centred for loss in squared])
+            targets = np.stack([loss.targets - own for loss, own in zip(squared, mean.tolist(), strict=True)])
+            constant = np.array([loss.constant for loss in squared])
         else:
             return None
         empty = np.empty((0, len(first.strata)))

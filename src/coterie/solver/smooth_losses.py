@@ -20,8 +20,9 @@ from coterie.inputs.targets import check_counts
 from coterie.kernels.losses import NOTHING, Evaluation, LossArrays
 from coterie.kernels.smooth import HUBER, LOGISTIC, POISSON, smooth_losses
 from coterie.solver.design import Rows
-from coterie.solver.loss import Loss, LossState, Targets
+from coterie.solver.loss import Loss, LossState, Targets, by_target
 from coterie.solver.regression import huber_width
+from coterie.solver.several import SeveralTargets
 
 
 class SmoothLoss(Loss):
@@ -58,7 +59,7 @@ class SmoothLoss(Loss):
         targets: np.ndarray = NOTHING,
         base: np.ndarray = NOTHING,
         factors: np.ndarray | None = None,
-        width: float = 0.0,
+        widths: np.ndarray = NOTHING,
     ) -> LossArrays:
         """Return the loss in compiled form."""
         return LossArrays(
@@ -74,7 +75,7 @@ class SmoothLoss(Loss):
             read_only(self.signs),
             read_only(base),
             read_only(np.ones(1) if factors is None else factors),
-            width,
+            read_only(widths),
         )
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
@@ -84,7 +85,7 @@ class SmoothLoss(Loss):
         offsets, residual, curvature = np.empty(guess.shape), np.empty(shape), np.empty(shape)
         value, conjugate = smooth_losses(
             own.kind, np.ascontiguousarray(outputs), own.codes, own.classes, own.targets, own.base, own.weight, own.C,
-            own.factors, own.width, guess, offsets, residual, curvature,
+            own.factors, own.widths, guess, offsets, residual, curvature,
         )  # fmt: skip
         return self.state(Evaluation(value, conjugate, residual, curvature, offsets))
 
@@ -229,6 +230,7 @@ class PoissonLoss(SmoothLoss):
 
     default_score = "d2_poisson"
     takes_offset = True
+    takes_several_targets = True
     family = "poisson"
 
     def __init__(
@@ -241,6 +243,8 @@ class PoissonLoss(SmoothLoss):
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
         """Return the loss of counts."""
+        if targets.values.ndim == 2:
+            return SeveralTargets.of_loss(cls, targets, weight, C, fit_intercept)
         return PoissonLoss(targets.values, weight, C, fit_intercept, targets.offset)
 
     @classmethod
@@ -252,7 +256,7 @@ class PoissonLoss(SmoothLoss):
     def predict(outputs: np.ndarray) -> np.ndarray:
         """Return the expected counts."""
         with np.errstate(over="ignore"):
-            return np.minimum(np.exp(outputs[:, 0]), np.finfo(float).max)
+            return np.minimum(np.exp(by_target(outputs)), np.finfo(float).max)
 
     @cached_property
     def arrays(self) -> LossArrays:  # type: ignore[override]
@@ -302,6 +306,8 @@ class HuberLoss(SmoothLoss):
 
     default_score = "d2_absolute_error"
     takes_offset = True
+    takes_several_targets = True
+    is_equivariant = True
     family = "huber"
 
     def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, width: float) -> None:
@@ -319,7 +325,7 @@ class HuberLoss(SmoothLoss):
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
         """Return the outputs: the link is the identity."""
-        return outputs[:, 0]
+        return by_target(outputs)
 
     @property
     def _centre(self) -> float:
@@ -328,7 +334,7 @@ class HuberLoss(SmoothLoss):
     @cached_property
     def arrays(self) -> LossArrays:  # type: ignore[override]
         """The loss in compiled form."""
-        return self._compiled(HUBER, targets=self.targets - self._typical, width=self.width)
+        return self._compiled(HUBER, targets=self.targets - self._typical, widths=np.array([self.width]))
 
     def scaled(self, factor: float) -> Loss:
         """Return the same loss with C multiplied by ``factor``."""
@@ -374,7 +380,13 @@ class Huber:
     default_score = HuberLoss.default_score
     family = HuberLoss.family
     takes_offset = True
+    takes_several_targets = True
     has_unit_penalty = False
+
+    @property
+    def is_equivariant(self) -> bool:
+        """Whether the limit follows the unit of the target."""
+        return self.width is None
 
     def __post_init__(self) -> None:
         if self.width is not None and not (np.isfinite(self.width) and self.width > 0.0):
@@ -382,16 +394,19 @@ class Huber:
 
     def of(self, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
         """Return the loss of numbers less their offset."""
+        if targets.values.ndim == 2:
+            return SeveralTargets.of_loss(self, targets, weight, C, fit_intercept)
         values = targets.values if targets.offset is None else targets.values - targets.offset
         return HuberLoss(values, weight, C, fit_intercept, self.width or huber_width(values, weight))
 
     def predict(self, outputs: np.ndarray) -> np.ndarray:
         """Return the outputs: the link is the identity."""
-        return outputs[:, 0]
+        return by_target(outputs)
 
     def constant_outputs(self, targets: Targets, weight: np.ndarray) -> np.ndarray:
         """Return the output of the best constant prediction."""
-        return self.of(targets, weight, 1.0, True).evaluate(np.zeros((len(weight), 1))).intercept
+        loss = self.of(targets, weight, 1.0, True)
+        return loss.evaluate(np.zeros((len(weight), loss.n_outputs))).intercept
 
 
 def _numbered(*values: np.ndarray) -> np.ndarray:

@@ -86,14 +86,16 @@ class Figures:
     ----------
     held_out : HeldOutOutputs
         Entries of positive weight.
-    codes : ndarray of shape (n_entries,)
+    codes : ndarray of shape (n_entries,) or (n_entries, n_targets)
         Targets of the entries: class codes, numbers, records of survival times, or 1 for normal samples and 0 for outliers.
-    predicted : ndarray of shape (n_entries,)
+    predicted : ndarray of the same shape
         Predictions in the same format.
     n_classes : int
         Number of classes; 0 for numbers and survival times.
     number_scores : tuple of str
         Names of the scores of numbers.
+    target_names : tuple of str or None
+        Names of several targets. The score of a target has its name in brackets, as in ``"r2[height]"``.
     """
 
     held_out: HeldOutOutputs
@@ -101,6 +103,7 @@ class Figures:
     predicted: np.ndarray
     n_classes: int
     number_scores: tuple[str, ...] = ("r2",)
+    target_names: tuple[str, ...] | None = None
 
     @cached_property
     def scores(self) -> dict[str, metrics.Linearised]:
@@ -111,7 +114,9 @@ class Figures:
             return {"concordance_index": linearised_concordance(self.codes, risk, weight, own.fold)}
         if not self.n_classes:
             return {
-                name: metrics.linearised_explained(name, self.codes, self.predicted, weight) for name in self.number_scores
+                f"{name}{suffix}": metrics.linearised_explained(name, codes, predicted, weight)
+                for name in self.number_scores
+                for suffix, codes, predicted in self._by_target()
             }
         right = (self.codes == self.predicted).astype(np.float64)
         found = {
@@ -121,6 +126,24 @@ class Figures:
         if self.n_classes == 2:
             found["roc_auc"] = metrics.linearised_auc(self.codes == 1, own.values[:, 0], weight, own.fold)
         return found
+
+    def _by_target(self) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Return targets and predictions, of several targets together and then of each, with a suffix of scores."""
+        together = [("", self.codes, self.predicted)]
+        if self.target_names is None:
+            return together
+        pairs = zip(self.target_names, self.codes.T, self.predicted.T, strict=True)
+        return [*together, *((f"[{name}]", codes, predicted) for name, codes, predicted in pairs)]
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Mean absolute errors of numbers, of each of several targets separately, because their units differ."""
+        weight = self.held_out.weight
+        return {
+            f"mean_absolute_error{suffix}": metrics.mean_absolute_error(codes, predicted, weight)
+            for suffix, codes, predicted in self._by_target()
+            if codes.ndim == 1
+        }
 
     @property
     def intervals(self) -> dict[str, tuple[float, float]]:
@@ -191,7 +214,7 @@ def assess(
     own = figures.held_out
     found: dict[str, Any] = {}
     if not figures.n_classes and data.balanced is None:
-        scores["mean_absolute_error"] = metrics.mean_absolute_error(figures.codes, figures.predicted, own.weight)
+        scores |= figures.errors
     if data.is_survival:
         tertiles = np.full(data.n_samples, -1)
         tertiles[entries.sample] = risk_tertiles(entries.values[:, 0], entries.fold)
@@ -203,7 +226,7 @@ def assess(
         scores["brier_score"] = metrics.brier_score(figures.codes, shares, own.weight)
     predictions = entries.by_sample(data.n_samples)
     if data.classes is None and figures.n_classes == 0:
-        predictions = loss.predict(predictions)
+        predictions = data.in_units(loss.predict(predictions))
     return {
         "held_out_predictions_": predictions[:, 0] if predictions.ndim == 2 and predictions.shape[1] == 1 else predictions,
         "held_out_scores_": scores,
@@ -223,7 +246,8 @@ def _reader(data: Input, loss: LossLike, normality: bool) -> Callable[[HeldOutOu
         normal = (data.y == 1).astype(np.int64)
         return lambda own: Figures(own, normal[own.sample], (own.outputs[:, 0] >= 0.0).astype(np.int64), 2)
     names = tuple(dict.fromkeys((str(trait(loss, "default_score")), "r2")))
-    return lambda own: Figures(own, data.targets[own.sample], loss.predict(own.outputs), 0, names)
+    targets = data.in_units(data.targets)
+    return lambda own: Figures(own, targets[own.sample], data.in_units(loss.predict(own.outputs)), 0, names, data.target_names)
 
 
 def _calibrated(own: HeldOutOutputs, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:

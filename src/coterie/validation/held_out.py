@@ -78,7 +78,7 @@ class HeldOutScores:
         """Return the model that is passed to scorers, and the targets in their format."""
         classes = data.classes
         if classes is None:
-            return _Numbers(loss), data.targets
+            return _Numbers(loss, data.target_scale), data.in_units(data.targets)
         if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
             classes = np.arange(len(classes))  # scikit-learn's scores accept only numbers or strings as labels.
         return _DecisionValues(classes, loss), classes[data.targets]
@@ -106,9 +106,9 @@ class HeldOutScores:
     def _fast_score(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
         if self.name == "roc_auc":
             return roc_auc(y == 1, outputs[:, 0], weight)
-        predicted = self._model.loss.predict(outputs)
         if self.name in DEVIANCES:
-            return explained(self.name, y, predicted, weight)
+            return explained(self.name, y, self._model.predict(outputs), weight)
+        predicted = self._model.loss.predict(outputs)
         return {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}[self.name](y, predicted, weight)
 
 
@@ -172,14 +172,16 @@ class _Normality(OutlierMixin, BaseEstimator):
 
 
 class _Numbers(RegressorMixin, BaseEstimator):
-    """Regressor whose input consists of linear outputs."""
+    """Regressor whose input consists of linear outputs; ``scale`` is that of several targets."""
 
-    def __init__(self, loss: LossLike) -> None:
+    def __init__(self, loss: LossLike, scale: np.ndarray | None = None) -> None:
         self.loss = loss
+        self.scale = scale
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Numbers:
         """Return the estimator unchanged."""
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        return self.loss.predict(X)
+        predicted = self.loss.predict(X)
+        return predicted if self.scale is None else predicted * self.scale

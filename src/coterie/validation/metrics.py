@@ -140,6 +140,8 @@ DEVIANCES = {
 def explained(name: str, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Return the share of a deviance that predictions explain: R² (``"r2"``) or another score of :data:`DEVIANCES`.
 
+    That of several targets (columns) is the mean of their shares.
+
     Examples
     --------
     >>> import numpy as np
@@ -148,6 +150,8 @@ def explained(name: str, y: np.ndarray, predicted: np.ndarray, weight: np.ndarra
     >>> round(explained("r2", y, predicted), 3), round(explained("d2_poisson", y, predicted), 3)
     (0.893, 0.817)
     """
+    if y.ndim == 2:
+        return float(np.mean([explained(name, *own, weight) for own in zip(y.T, predicted.T, strict=True)]))
     if name == "r2":
         return r_squared(y, predicted, weight)
     return linearised_explained(name, y, predicted, np.ones(len(y)) if weight is None else weight).value
@@ -254,11 +258,14 @@ def linearised_r_squared(y: np.ndarray, predicted: np.ndarray, weight: np.ndarra
 
 
 def linearised_explained(name: str, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray) -> Linearised:
-    """Return the share of a deviance that predictions explain, computed from all samples.
+    """Return the share of a deviance that predictions explain, computed from all samples; the mean of several targets.
 
     The constant prediction minimises the deviance (the mean absolute error: up to one sample), so its own change has no
     effect of first order.
     """
+    if y.ndim == 2:
+        parts = [linearised_explained(name, *own, weight) for own in zip(y.T, predicted.T, strict=True)]
+        return Linearised(float(np.mean([part.value for part in parts])), np.mean([part.influence for part in parts], axis=0))
     if name == "r2":
         return linearised_r_squared(y, predicted, weight)
     deviance = DEVIANCES[name]

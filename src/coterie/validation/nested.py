@@ -14,9 +14,10 @@ from itertools import combinations
 
 import numpy as np
 
+from coterie.inputs.offsets import by_output
 from coterie.inputs.opening import Input
-from coterie.search.search import SearchSettings
-from coterie.solver.loss import Loss, Targets
+from coterie.search.search import SearchSettings, targets_of
+from coterie.solver.loss import Loss
 from coterie.validation.path_search import Fold
 from coterie.validation.score_table import Candidate, ScoredPath, choose, score_table
 
@@ -82,7 +83,7 @@ def baseline_outputs(data: Input, folds: Sequence[Fold], settings: SearchSetting
     the model on these alone.
     """
     found = []
-    targets = Targets(data.targets, 0 if data.classes is None else len(data.classes), data.offset)
+    targets = targets_of(data)
     for fold in folds:
         held_out = fold.parts[0]
         if data.covariates is not None:
@@ -90,7 +91,7 @@ def baseline_outputs(data: Input, folds: Sequence[Fold], settings: SearchSetting
             outputs = _by_covariates(loss, data.covariates[held_out])
         else:
             outputs = np.tile(settings.loss.constant_outputs(targets, fold.weight), (len(held_out), 1))
-        found.append(outputs if data.offset is None else outputs + data.offset[held_out, None])
+        found.append(outputs if data.offset is None else outputs + by_output(data.offset[held_out]))
     return found
 
 

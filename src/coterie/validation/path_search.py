@@ -23,6 +23,7 @@ import numpy as np
 from coterie._numba import run_chunks
 from coterie.data.imputation import ImputedSource
 from coterie.data.source import FeatureSource
+from coterie.inputs.offsets import by_output
 from coterie.inputs.opening import Input
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
@@ -325,7 +326,7 @@ class _Path:
 
     def _with_offset(self, outputs: np.ndarray) -> np.ndarray:
         """Return the outputs plus the offset of the held-out samples."""
-        return outputs if self.data.offset is None else outputs + self.data.offset[self.samples, None]
+        return outputs if self.data.offset is None else outputs + by_output(self.data.offset[self.samples])
 
     @cached_property
     def _training(self) -> np.ndarray:
