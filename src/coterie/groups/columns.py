@@ -220,7 +220,7 @@ def shown(place: str) -> list[Column]:
     --------
     >>> from coterie.groups.columns import shown
     >>> [column.title for column in shown("notebook")]
-    ['#', 'support feature', 'effect', 'confidence', 'q-value', 'features', 'affiliated (correlation)']
+    ['#', 'support feature', 'effect', 'target', 'confidence', 'q-value', 'features', 'affiliated (correlation)']
     """
     return [COLUMNS[name] for name in SHOWN[place]]
 
