@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
+from coterie import GroupDiscoveryClassifier
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING
 from coterie.data import FeatureView, as_source
@@ -363,3 +365,16 @@ def test_without_a_threshold_blocks_are_the_best_features(rng, n_new):
     assert oracle.supports.tolist() == order[:n_new].tolist()
     assert oracle.find_block(residual, n_new).features.tolist() == order[n_new : 2 * n_new].tolist()
     assert len(oracle.collect().feature) == 0
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("options", [{}, {"cv": 3, "random_state": 0}, {"n_features_per_round": "auto"}])
+def test_ranked_groups_of_an_exhausted_search_have_all_encountered_features(rng, is_sparse, options):
+    """The last walk finds no new support feature, but encounters all features that are left."""
+    factors = rng.standard_normal((200, 3))
+    X = np.repeat(factors, 4, axis=1) + 0.2 * rng.standard_normal((200, 12))
+    y = np.where(factors.sum(axis=1) > 0, 1, -1)
+    model = GroupDiscoveryClassifier(12, **{"n_features_per_round": 3, "affiliates": "ranked", **options})
+    with pytest.warns(ConvergenceWarning, match="Only 3 of 12 support features"):
+        model.fit(sparse.csc_array(X) if is_sparse else X, y)
+    assert sorted(sorted(group.members.tolist()) for group in model.groups_) == np.arange(12).reshape(3, 4).tolist()
