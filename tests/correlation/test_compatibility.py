@@ -65,6 +65,8 @@ def test_groups_equal_brute_force(rng, layout, affiliates, options):
     assert found == (owner if affiliates == "complete" else {j: owner[j] for j in found})
     for group in model.groups_:
         np.testing.assert_allclose(group.correlation, naive.correlation(X)[group.support, group.affiliated], atol=1e-9)
+        pairs = np.abs(naive.correlation(X))[np.ix_(group.members, group.members)]  # compatible or not
+        assert group.purity.minimum == pytest.approx(pairs.min() if len(group) > 1 else 1.0, abs=1e-9)
     if layout == "dense":  # Incompatible features of one factor belong to different groups.
         plain = np.abs(naive.correlation(X)[np.ix_(supports, supports)])
         assert (plain[~np.eye(len(supports), dtype=bool)] >= 0.6).any()

@@ -399,3 +399,5 @@ def test_ranked_walks_compute_few_correlations_in_vain(rng, n_new, most):
             supports, met = supports + new, met | fresh
         assert oracle.supports.tolist() == supports
         assert n_compared <= oracle.n_evaluated <= most * n_compared
+        groups = naive.ranked_groups(matrix, supports, met, threshold)
+        assert as_dict(supports, oracle.collect()) == groups  # Members move to the closest support feature.
