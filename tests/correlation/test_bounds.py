@@ -153,11 +153,11 @@ def test_sparse_features_far_from_zero(ratio, weighting):
     scores = used * residual @ (X - np.average(X, axis=0, weights=used))
     scores[2:5] = correlation.moments.norm[2:5] * np.sqrt(used @ residual**2)
     exemplar = Exemplar(scores, 0.0, float(np.sqrt(used @ residual**2)))
-    for threshold, given, supports in (
+    for threshold, known, supports in (
         *((threshold, None, np.array([3, 0, 8, 2])) for threshold in (0.0, 0.3, 0.5)),
         (0.3, exemplar, np.array([3, 2])),
     ):
-        feature, position, value = correlation.strong(supports, threshold, given)
+        feature, position, value = correlation.strong(supports, threshold, known)
         expected = np.argwhere(np.abs(C[:, supports]) >= threshold)
         np.testing.assert_array_equal(np.c_[feature, position], expected)
         np.testing.assert_allclose(value, C[feature, supports[position]], atol=1e-10)
