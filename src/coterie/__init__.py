@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Association": "coterie.marginal",
+    "ChromosomeDistance": "coterie.correlation.compatibility",
     "ClassStatistics": "coterie.metrics.class_statistics",
     "Comparison": "coterie.comparison.result",
     "CorrelationGroups": "coterie.correlation.groups",
@@ -34,6 +35,7 @@ _HOMES = {
     "GroupEffects": "coterie.effects",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
+    "PixelDistance": "coterie.correlation.compatibility",
     "PolygenicOffset": "coterie.polygenic",
     "RidgeCriterion": "coterie.probing.criteria",
     "as_source": "coterie.data.memory",
@@ -55,6 +57,7 @@ _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics"
 
 __all__ = [
     "Association",
+    "ChromosomeDistance",
     "ClassStatistics",
     "Comparison",
     "CorrelationGroups",
@@ -77,6 +80,7 @@ __all__ = [
     "GroupEffects",
     "KNNCriterion",
     "LinearSVMCriterion",
+    "PixelDistance",
     "PolygenicOffset",
     "RidgeCriterion",
     "__version__",
@@ -111,6 +115,7 @@ if TYPE_CHECKING:
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
     from coterie.confidence.result import GroupConfidence, pooled_false_share
+    from coterie.correlation.compatibility import ChromosomeDistance, PixelDistance
     from coterie.correlation.groups import CorrelationGroups
     from coterie.correlation.profile import CorrelationProfile, correlation_profile
     from coterie.data.memory import as_source

@@ -145,6 +145,20 @@ class Function(Rule):
 
 
 @dataclass(frozen=True)
+class WithMethod(Rule):
+    """An object, not a class, that has a method; ``kind`` describes it."""
+
+    method: str
+    kind: str
+
+    def allows(self, value: Any) -> bool:
+        return not isinstance(value, type) and callable(getattr(value, self.method, None))
+
+    def description(self, value: Any = None) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True)
 class ListOf(Rule):
     """A nonempty list, tuple or array of values that another rule allows."""
 

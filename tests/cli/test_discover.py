@@ -194,6 +194,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
         "correlation": "su",
         "threshold": 0.5,
         "n_bins": 4,
+        "compatibility": None,
         "affiliates": "ranked",
         "representative": "score",
         "predict_with": "groups",

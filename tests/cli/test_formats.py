@@ -180,6 +180,10 @@ def test_plink_with_covariates(shell, rng):
     assert shell.json("predict", "out", "g.bed", *files)["score"] > 0.9
     result = shell("predict", "out", "g.bed", code=2)
     assert "fitted with covariates (AGE). Pass those of the new samples with --covar" in result.stderr
+    assert len(content["groups"][0]["members"]) == 2
+    near = shell.json("discover", "g.bed", *files, *size, "--max-distance", "0.0005", "-o", "near")
+    assert [len(group["members"]) for group in near["groups"]] == [1, 1]
+    assert near["parameters"]["compatibility"] == "ChromosomeDistance(30 features, max_distance=0.5)"
     shell.json("discover", "g.bed", *files, *size, "--no-association", "-o", "without")
     assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text().splitlines()[0].split(",")
     for options, message in [
@@ -187,6 +191,7 @@ def test_plink_with_covariates(shell, rng):
         (("--covar-name", "AGE"), "Name the file with --covar"),
         ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
         ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
+        ((*files, "--max-distance", "nan"), "--max-distance nan must be at least 0"),
         ((*files, "--task", "one-class"), "--covar cannot be used with --task one-class. Leave out the covariates."),
     ]:
         assert message in shell("discover", "g.bed", *options, "--fast", "-o", "bad", code=2).stderr
@@ -196,6 +201,8 @@ def test_plink_with_covariates(shell, rng):
 def test_the_default_is_the_estimators_for_more_features(shell, rng):
     X = rng.standard_normal((30, FEW_FEATURES + 1))
     np.savez(shell.folder / "wide.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    result = shell("discover", "--fast", "wide.npz", "--max-distance", "250", code=2)
+    assert "--max-distance requires the chromosome of each feature, which wide.npz does not have." in result.stderr
     assert shell.json("discover", "--fast", "wide.npz")["parameters"]["n_features_to_select"] == 100
 
 

@@ -146,7 +146,8 @@ def test_defaults_of_discover_are_those_of_a_run(small, task):
             assert parameters[option.name] == expected, option.name
         checked.add(option.name)
     assert {"rule", "Cs", "cv", "random_state", "max_features_to_select", "threshold"} <= checked
-    assert set(parameters) - checked <= {"verbose", "nested"}
+    # --max-distance sets compatibility.
+    assert set(parameters) - checked <= {"verbose", "nested", "compatibility"}
     for name in ("n_features_to_select", "C"):
         option = next(option for option in COMMANDS["discover"].params if option.name == name)
         assert default_of(option) == "chosen by validation"

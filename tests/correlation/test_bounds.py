@@ -121,3 +121,43 @@ def test_norm_bound_does_not_hide_an_aligned_feature(centred, standardize, weigh
     view = FeatureView.of(as_source(X), weight if weighted else None, standardize=standardize, centred=centred)
     order = np.concatenate([chunk for chunk, _ in LazyScores(view, residual).descend(CandidateMask(view.moments), 1)])
     assert order.tolist() == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("weighting", ["none", "weights", "fold"])
+@pytest.mark.parametrize("ratio", [1e5, 1e7, -1e9])
+def test_sparse_features_far_from_zero(ratio, weighting):
+    """Products of stored values lose most digits if a mean is a million standard deviations from zero."""
+    rng = np.random.default_rng(1)
+    n = 120
+    common = rng.standard_normal(n)
+    far = ratio + common[:, None] * [1.0, -1.0, 0.0] + rng.standard_normal((n, 3))
+    near = common[:, None] + rng.standard_normal((n, 2))
+    rare = (rng.random((n, 4)) < 0.2) * (1.0 + common[:, None])
+    X = np.c_[near, far, rare]
+    weight = None if weighting == "none" else rng.random(n) + 0.1
+    if weighting == "fold":
+        weight = np.repeat([1.0, 0.0], [n - 30, 30])
+        X[-30:] = 0.0
+    used = np.ones(n) if weight is None else weight
+    exact = X.astype(np.longdouble)
+    exact = np.sqrt(used)[:, None] * (exact - np.average(exact, axis=0, weights=used))
+    exact /= np.sqrt((exact**2).sum(axis=0))
+    C = np.asarray(exact.T @ exact, dtype=float)
+    correlation = PearsonCorrelation(FeatureView.of(as_source(sparse.csc_array(X)), weight))
+    features, supports = np.arange(9), np.array([3, 0, 8, 2])
+    np.testing.assert_allclose(correlation.within(features), C, atol=1e-10)
+    np.testing.assert_allclose(correlation.between(features, supports), C[:, supports], atol=1e-10)
+    # The scores of far features lose most digits, too, so the angle bound must not use them.
+    residual = rng.standard_normal(n)
+    residual -= np.average(residual, weights=used)
+    scores = used * residual @ (X - np.average(X, axis=0, weights=used))
+    scores[2:5] = correlation.moments.norm[2:5] * np.sqrt(used @ residual**2)
+    exemplar = Exemplar(scores, 0.0, float(np.sqrt(used @ residual**2)))
+    for threshold, known, supports in (
+        *((threshold, None, np.array([3, 0, 8, 2])) for threshold in (0.0, 0.3, 0.5)),
+        (0.3, exemplar, np.array([3, 2])),
+    ):
+        feature, position, value = correlation.strong(supports, threshold, known)
+        expected = np.argwhere(np.abs(C[:, supports]) >= threshold)
+        np.testing.assert_array_equal(np.c_[feature, position], expected)
+        np.testing.assert_allclose(value, C[feature, supports[position]], atol=1e-10)

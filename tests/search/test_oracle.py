@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
+from coterie import GroupDiscoveryClassifier
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING
 from coterie.data import FeatureView, as_source
@@ -363,3 +365,39 @@ def test_without_a_threshold_blocks_are_the_best_features(rng, n_new):
     assert oracle.supports.tolist() == order[:n_new].tolist()
     assert oracle.find_block(residual, n_new).features.tolist() == order[n_new : 2 * n_new].tolist()
     assert len(oracle.collect().feature) == 0
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("options", [{}, {"cv": 3, "random_state": 0}, {"n_features_per_round": "auto"}])
+def test_ranked_groups_of_an_exhausted_search_have_all_encountered_features(rng, is_sparse, options):
+    """The last walk finds no new support feature, but encounters all features that are left."""
+    factors = rng.standard_normal((200, 3))
+    X = np.repeat(factors, 4, axis=1) + 0.2 * rng.standard_normal((200, 12))
+    y = np.where(factors.sum(axis=1) > 0, 1, -1)
+    model = GroupDiscoveryClassifier(12, **{"n_features_per_round": 3, "affiliates": "ranked", **options})
+    with pytest.warns(ConvergenceWarning, match="Only 3 of 12 support features"):
+        model.fit(sparse.csc_array(X) if is_sparse else X, y)
+    assert sorted(sorted(group.members.tolist()) for group in model.groups_) == np.arange(12).reshape(3, 4).tolist()
+
+
+@pytest.mark.parametrize(("n_new", "most"), [(1, 1.25), (3, 1.25), (10, 1.5)])
+def test_ranked_walks_compute_few_correlations_in_vain(rng, n_new, most):
+    """The walk of the paper compares each feature that it visits with all support features so far."""
+    X, y = grouped_matrix(rng, n_samples=100, n_features=600, n_factors=60, noise=0.8)
+    for matrix, threshold in ((X, 0.6), (rng.standard_normal((100, 600)), 0.6)):
+        C = np.abs(naive.correlation(matrix))
+        oracle = make_oracle(matrix, threshold=threshold, affiliates="ranked")
+        supports, met, n_compared = [], set(), 0
+        for _ in range(4):
+            residual = residual_for(y, rng)
+            new, fresh = naive.walk(matrix.T @ residual[:, 0], C, supports, n_new, threshold, excluded=met)
+            scores = np.abs(matrix.T @ residual[:, 0])
+            visited = [j for j in np.argsort(-scores) if scores[j] >= scores[new[-1]] and j not in met and j not in supports]
+            for j in visited:
+                n_compared += len(supports) + sum(scores[k] > scores[j] for k in new)
+            oracle.add_block(oracle.find_block(residual, n_new))
+            supports, met = supports + new, met | fresh
+        assert oracle.supports.tolist() == supports
+        assert n_compared <= oracle.n_evaluated <= most * n_compared
+        groups = naive.ranked_groups(matrix, supports, met, threshold)
+        assert as_dict(supports, oracle.collect()) == groups  # Members move to the closest support feature.

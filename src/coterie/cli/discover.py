@@ -62,7 +62,7 @@ Parameters = Annotated[
         *DISCOVERY_CV.values(),
         *DISCOVERY.values(),
         panels={
-            "": ("verbose", "nested"),
+            "": ("verbose", "nested", "compatibility"),
             _VALIDATION: (
                 "max_features_to_select",
                 "min_features_to_select",
@@ -214,7 +214,7 @@ def discover(
             if task == "auto" and labelled.y is not None:
                 settled = settle_by_labels(labelled.y, labelled.sample_groups).task
             dataset, offset = offsets.apply(labelled, settled, console, parameters.get("n_jobs"))
-            parameters = _with_labels(parameters, dataset)
+            parameters = genetics.with_distance(_with_labels(parameters, dataset), dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
                 console.note("The model is fitted to samples labelled 1. Samples labelled -1 are outliers for validation.")
             label = ", ".join(options.labels) if options.labels else used.label
@@ -297,7 +297,18 @@ def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
 
 @dataclass(frozen=True)
 class Genetics:
-    """Options for genotypes: association of single features, and windows of clumps."""
+    """Options for genotypes: distance within groups, association of single features, and windows of clumps."""
+
+    max_distance: Annotated[
+        float | None,
+        option(
+            _GENETICS,
+            "Largest distance (kb) of a SNP from the support SNP of its group, on the same chromosome. SNPs beyond it do not "
+            "join the group, however correlated they are.",
+            metavar="KB",
+            default="no limit",
+        ),
+    ] = None
 
     association: Annotated[
         bool | None,
@@ -326,9 +337,31 @@ class Genetics:
 
     def check(self) -> None:
         """Raise a ``ValueError`` for values out of range, before the data are read."""
-        for name, value, highest in (("kb", self.clump_kb, None), ("r2", self.clump_r2, 1.0), ("p2", self.clump_p2, 1.0)):
-            if value is not None and (value < 0 or (highest is not None and value > highest)):
-                raise ValueError(f"--clump-{name} {value:g} must be at least 0{' and at most 1' if highest else ''}.")
+        for name, value, highest in (
+            ("max-distance", self.max_distance, None),
+            ("clump-kb", self.clump_kb, None),
+            ("clump-r2", self.clump_r2, 1.0),
+            ("clump-p2", self.clump_p2, 1.0),
+        ):
+            if value is not None and (not 0 <= value < math.inf or (highest is not None and value > highest)):
+                raise ValueError(f"--{name} {value:g} must be at least 0{' and at most 1' if highest else ''}.")
+
+    def with_distance(self, parameters: Settings, dataset: Dataset) -> Settings:
+        """Return the parameters with the largest distance within a group, if the option is given."""
+        if self.max_distance is None:
+            return parameters
+        missing = [name for name in ("chromosome", "position") if name not in dataset.feature_info]
+        if missing:
+            raise ValueError(
+                f"--max-distance requires the {missing[0]} of each feature, which {dataset.path} does not have. Use PLINK "
+                "files or a store made from them, or remove --max-distance."
+            )
+        import numpy as np
+
+        from coterie import ChromosomeDistance
+
+        chromosome, position = (np.asarray(dataset.feature_info[name]) for name in ("chromosome", "position"))
+        return {**parameters, "compatibility": ChromosomeDistance(chromosome, position, 1000.0 * self.max_distance)}
 
     def add_association(self, model: GroupDiscovery, dataset: Dataset, task: str, offset: np.ndarray | None) -> None:
         """Add effects and p-values to the groups of a fitted model, if the options and the task allow it."""

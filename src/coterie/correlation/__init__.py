@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
+    "compatibility": ("ChromosomeDistance", "Compatibility", "CompatibleCorrelation", "PixelDistance"),
     "measures": ("FunctionCorrelation",),
     "pearson": ("PearsonCorrelation",),
     "protocol": ("ROUNDING", "Correlation", "Pairs"),
@@ -19,15 +20,25 @@ _HOMES = {name: f"coterie.correlation.{module}" for module, names in _NAMES.item
 
 __all__ = [
     "ROUNDING",
+    "ChromosomeDistance",
+    "Compatibility",
+    "CompatibleCorrelation",
     "Correlation",
     "FunctionCorrelation",
     "Pairs",
     "PearsonCorrelation",
+    "PixelDistance",
     "SpearmanCorrelation",
     "SymmetricalUncertainty",
 ]
 
 if TYPE_CHECKING:
+    from coterie.correlation.compatibility import (
+        ChromosomeDistance,
+        Compatibility,
+        CompatibleCorrelation,
+        PixelDistance,
+    )
     from coterie.correlation.measures import FunctionCorrelation
     from coterie.correlation.pearson import PearsonCorrelation
     from coterie.correlation.protocol import ROUNDING, Correlation, Pairs

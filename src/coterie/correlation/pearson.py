@@ -15,6 +15,8 @@ from coterie.kernels.correlation import SAFETY, csc_cross, min_nonzeros
 
 # Support features whose dense vectors are in memory at a time.
 _BATCH_SUPPORTS = 16
+# Values of the dense vectors of sparse features whose means are far above their variation, at a time.
+_MAX_FAR_VALUES = 1 << 22
 
 
 class PearsonCorrelation:
@@ -40,12 +42,16 @@ class PearsonCorrelation:
 
     def vectors(self, features: np.ndarray) -> np.ndarray:
         """Return weighted, centred and normalised columns. Their product with a feature is the correlation times its norm."""
-        columns = self.source.columns(features)
-        dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
-        vectors = (dense - self.moments.mean[features]) / self._norm(features)
+        vectors = self._units(features)
         if self.sample_weight is not None:
             vectors *= self.sample_weight[:, None]
-        return np.asarray(vectors)
+        return vectors
+
+    def _units(self, features: np.ndarray) -> np.ndarray:
+        """Return centred and normalised dense columns."""
+        columns = self.source.columns(features)
+        dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
+        return np.asarray((dense - self.moments.mean[features]) / self._norm(features))
 
     def _norm(self, features: np.ndarray) -> np.ndarray:
         """Return norms to divide by: infinity for features that are constant in a fold, which makes correlations 0."""
@@ -83,7 +89,29 @@ class PearsonCorrelation:
         self.n_evaluated += found.n_evaluated
         self.n_features_read += found.n_read
         norm = self.moments.norm
-        return as_pairs(found, norm[found.feature], norm[supports][found.position], is_sparse=self.source.is_sparse)
+        pairs = as_pairs(found, norm[found.feature], norm[supports][found.position], is_sparse=self.source.is_sparse)
+        return self._with_far(pairs, supports, threshold - ROUNDING) if len(self._far_features) else pairs
+
+    @cached_property
+    def _far_features(self) -> np.ndarray:
+        """Sparse features whose means are far above their variation. Products with their stored values lose most digits."""
+        if not self.source.is_sparse:
+            return np.empty(0, dtype=np.int64)
+        return np.concatenate(self.view.map_blocks(_far_features))
+
+    def _with_far(self, pairs: Pairs, supports: np.ndarray, limit: float) -> Pairs:
+        """Return the pairs with those of the far features computed again, from centred columns."""
+        far = self._far_features
+        parts = [Pairs(*(part[~np.isin(pairs.feature, far)] for part in pairs))]
+        step = max(1, _MAX_FAR_VALUES // self.view.n_samples)
+        for first in range(0, len(far), step):
+            features = far[first : first + step]
+            matrix = self.between(features, supports)
+            row, position = np.nonzero(np.abs(matrix) >= limit)
+            parts.append(Pairs(features[row], position, matrix[row, position]))
+        feature, position, correlation = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        order = np.lexsort((position, feature))
+        return Pairs(feature[order], position[order], correlation[order])
 
     def query(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> StrongQuery:
         """Return the query to a source for the features that are correlated with some support features."""
@@ -95,9 +123,12 @@ class PearsonCorrelation:
             assert exemplar is not None
             lowest, highest = self._angle_intervals(supports, limit, exemplar)
         if self.source.is_sparse:
-            columns: Columns = (weighted := self._weighted(supports))
+            centred = self.moments.is_far(supports)
+            mean = np.where(centred, 0.0, mean)
+            lowest[centred], highest[centred] = -np.inf, np.inf  # Their scores lose digits, too.
+            columns: Columns = (weighted := self._weighted(supports, centred))
             limits = limit * norm
-            fewest = self._min_nonzeros(weighted, supports, limit)
+            fewest = self._min_nonzeros(weighted, mean, norm, limit)
         else:
             columns = self.vectors(supports)
             limits = np.full(len(supports), limit)
@@ -113,9 +144,15 @@ class PearsonCorrelation:
             tail_bound=self.prune and self.sample_weight is None,
         )
 
-    def _weighted(self, features: np.ndarray) -> sparse.csc_array:
-        """Return sparse columns times the sample weights, without explicit zeros."""
+    def _weighted(self, features: np.ndarray, centred: np.ndarray) -> sparse.csc_array:
+        """Return sparse columns, some of them centred, times the sample weights, without explicit zeros."""
         columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
+        if centred.any():
+            far = np.flatnonzero(centred)
+            dense = self._units(features[far]) * self._norm(features[far])
+            dense -= np.average(dense, axis=0, weights=self.sample_weight)  # removes the rounding error of the mean
+            apart = sparse.hstack([columns[:, np.flatnonzero(~centred)], sparse.csc_array(dense)], format="csc")
+            columns = sparse.csc_array(apart[:, np.argsort(np.argsort(centred, kind="stable"), kind="stable")])
         if self.sample_weight is not None:
             columns.data = columns.data * self.sample_weight[columns.indices]
         columns.eliminate_zeros()
@@ -126,12 +163,11 @@ class PearsonCorrelation:
         mean = self.moments.mean
         centred = products - self.moments.total_weight * np.outer(mean[features], mean[others])
         result = centred / np.outer(self._norm(features), self._norm(others))
-        if self.sample_weight is None:  # With weights, a sample of weight 0 may contain the zeros.
-            far, far_others = (np.flatnonzero(self.moments.is_far(chosen)) for chosen in (features, others))
-            if len(far):  # Centring cancels nearly all digits of these features, so dense vectors are used.
-                result[far] = self.vectors(features[far]).T @ self.vectors(others)
-            if len(far_others):
-                result[:, far_others] = self.vectors(features).T @ self.vectors(others[far_others])
+        far, far_others = (np.flatnonzero(self.moments.is_far(chosen)) for chosen in (features, others))
+        if len(far):  # Centring cancels nearly all digits of these features, so dense vectors are used.
+            result[far] = self._units(features[far]).T @ self.vectors(others)
+        if len(far_others):
+            result[:, far_others] = self._units(features).T @ self.vectors(others[far_others])
         return np.clip(result, -1.0, 1.0)
 
     def _sparse_products(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -164,20 +200,20 @@ class PearsonCorrelation:
         lowest, highest = np.cos(np.minimum(angle + width, np.pi / 2)), np.cos(np.maximum(angle - width, 0.0))
         return lowest - SAFETY, highest + SAFETY
 
-    def _min_nonzeros(self, columns: sparse.csc_array, supports: np.ndarray, threshold: float) -> np.ndarray:
+    def _min_nonzeros(self, columns: sparse.csc_array, mean: np.ndarray, norm: np.ndarray, threshold: float) -> np.ndarray:
         """Return, per support feature, the smallest number of stored entries of an affiliated feature (the size bound)."""
-        fewest = np.zeros(len(supports), dtype=np.int64)
+        fewest = np.zeros(len(mean), dtype=np.int64)
         if not self.prune:
             return fewest
         squares = columns.data**2
         if self.sample_weight is not None:
             squares = squares / self.sample_weight[columns.indices]
         counts = np.diff(columns.indptr)
-        squares = squares[np.lexsort((-squares, np.repeat(np.arange(len(supports)), counts)))]
+        squares = squares[np.lexsort((-squares, np.repeat(np.arange(len(mean)), counts)))]
         shares = self._largest_shares(int(counts.max(initial=0)) + 1) / self.moments.total_weight
         min_nonzeros(
             columns.indptr, squares, shares, self.moments.total_weight, self.moments.nonnegative,
-            self.moments.mean[supports], self.moments.norm[supports], threshold, fewest,
+            mean, norm, threshold, fewest,
         )  # fmt: skip
         return fewest
 
@@ -188,6 +224,11 @@ class PearsonCorrelation:
         if self._cumulative_weight is None:
             self._cumulative_weight = np.append(0.0, np.cumsum(np.sort(self.sample_weight)[::-1]))
         return self._cumulative_weight[:length]
+
+
+def _far_features(view: FeatureView) -> np.ndarray:
+    """Return the features of a block whose means are far above their variation."""
+    return view.source.first_feature + np.flatnonzero(view.moments.is_far(slice(None)))
 
 
 def as_pairs(found: StrongPairs, norm: np.ndarray, other: np.ndarray, *, is_sparse: bool) -> Pairs:

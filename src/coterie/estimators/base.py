@@ -27,9 +27,11 @@ from coterie._parameters import (
     Integer,
     Number,
     OneOf,
+    ParameterError,
     Rule,
 )
 from coterie._sklearn import CallbackSupportMixin, RoundReport, with_callbacks
+from coterie.correlation.compatibility import COMPATIBILITY, Compatibility
 from coterie.correlation.measures import CORRELATION_OR_NONE
 from coterie.data.covariates import match_covariates
 from coterie.data.source import Moments
@@ -81,6 +83,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     correlation: CorrelationLike
     threshold: float
     n_bins: int
+    compatibility: Compatibility | None
     affiliates: str
     representative: Representative
     fixed_features: ArrayLike | None
@@ -124,6 +127,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         "correlation": CORRELATION_OR_NONE,
         "threshold": Number(at_most=1),
         "n_bins": N_BINS,
+        "compatibility": COMPATIBILITY,
         "affiliates": OneOf("complete", "ranked"),
         "representative": OneOf("score", "medoid") | Function(),
         "fixed_features": AnyValue(),
@@ -236,6 +240,12 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     def _shared_settings(self) -> SearchSettings:
         """Return the settings of the search from the parameters, without those that validation may choose."""
         per_round = self.n_features_per_round
+        if self.compatibility is not None and self.correlation is None:
+            raise ParameterError(
+                "compatibility has no effect with correlation=None, which forms no groups. Remove one of them.",
+                "compatibility",
+                "correlation",
+            )
         return SearchSettings(
             loss=self._loss,
             fit_intercept=bool(self.fit_intercept),
@@ -245,6 +255,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             correlation=self.correlation,
             threshold=float(self.threshold),
             n_bins=int(self.n_bins),
+            compatibility=self.compatibility,
             affiliates=self.affiliates,
             representative=self.representative,
             fixed_features=self.fixed_features,

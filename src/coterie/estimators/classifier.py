@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from coterie._parameters import PENALTY, Boolean, ClassWeight, OneOf, Rule
+from coterie.correlation.compatibility import Compatibility
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -175,6 +176,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,
@@ -417,6 +419,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,

@@ -50,6 +50,11 @@ threshold : float, default=0.7
 n_bins : int, default=10
     Number of bins of equal width over the range of a feature, for symmetrical uncertainty.
 
+compatibility : Compatibility or None, default=None
+    Pairs of features that may be in one group: two features belong together if they are correlated and compatible.
+    :class:`coterie.ChromosomeDistance` and :class:`coterie.PixelDistance` limit the distance of a feature from its support
+    feature; see "Compatibility" in the documentation for rules of your own.
+
 affiliates : {"complete", "ranked"}, default="complete"
     Affiliated features to collect: ``"complete"`` for all features that are correlated with a support feature, ``"ranked"``
     for those encountered during the search only, as in TPAMI 2016.

@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from coterie._numba import thread_count
 from coterie._parameters import Number, OneOf, Rule
 from coterie._sklearn import with_callbacks
+from coterie.correlation.compatibility import Compatibility
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.inputs.opening import Input, TargetKind
@@ -131,6 +132,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from coterie._parameters import OneOf, Rule
 from coterie._sklearn import with_callbacks
+from coterie.correlation.compatibility import Compatibility
 from coterie.data.view import FeatureView
 from coterie.estimators.documentation import documented
 from coterie.estimators.one_class import GroupDiscoveryOneClass
@@ -167,6 +168,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,

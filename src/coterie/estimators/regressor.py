@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
 from coterie._parameters import PENALTY, Boolean, OneOf, Rule
+from coterie.correlation.compatibility import Compatibility
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -170,6 +171,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,
@@ -364,6 +366,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from coterie._parameters import PENALTY, Function, OneOf, Rule
 from coterie._sklearn import with_callbacks
+from coterie.correlation.compatibility import Compatibility
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -147,6 +148,7 @@ class GroupDiscoverySurvival(GroupDiscovery):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,
@@ -432,6 +434,7 @@ class GroupDiscoverySurvivalCV(ValidatedDiscovery, GroupDiscoverySurvival):
         correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
+        compatibility: Compatibility | None = None,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: ArrayLike | None = None,

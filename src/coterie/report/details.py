@@ -6,7 +6,7 @@ Reports show them, so their size is bounded: they cover a limited number of grou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -223,7 +223,7 @@ def _correlations(model: GroupDiscovery, data: Input) -> list[tuple[np.ndarray, 
     if not len(features):
         return [None] * len(wanted)
     view = FeatureView.of(as_source(data.source.columns(features)), data.weight)
-    measure = settings_of(model).measure(view)
+    measure = replace(settings_of(model), compatibility=None).measure(view)  # indices of X have no meaning in this view
     result: list[tuple[np.ndarray, np.ndarray] | None] = []
     for part in wanted:
         matrix = None if part is None else np.asarray(measure.within(np.searchsorted(features, part)))

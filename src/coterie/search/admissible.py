@@ -139,7 +139,7 @@ class AdmissibleSets:
 
     def _bound(self, top: BestScores, size: int) -> float:
         bound = 0.0
-        for n_best in (2 * size, _n_compared(size)):  # If few features are correlated, the smaller number is enough.
+        for n_best in (size, 2 * size, _n_compared(size)):  # If few features are correlated, a smaller number is enough.
             part = top.first(n_best)
             bound, enough = bound_of_sets(part.scores**2, self._conflicts(part.features, size), size, part.beyond**2)
             if enough or len(part.features) == len(top.features):

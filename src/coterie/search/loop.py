@@ -236,6 +236,7 @@ class CuttingPlane:
         if self.settled and self.rule.n_features is None:
             return
         if not len(block.features):
+            self.oracle.add_block(block)  # The walk may have encountered features, which complete the groups.
             self.exhausted = True
             return
         before = self.solution.objective

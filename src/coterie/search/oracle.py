@@ -15,7 +15,7 @@ the value of the sets that it may have missed, and :meth:`Oracle.search` searche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NamedTuple, Required, TypedDict
@@ -24,7 +24,7 @@ import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.source import Exemplar
-from coterie.data.top import NO_FEATURES, CandidateMask, TopQuery
+from coterie.data.top import NO_FEATURES, CandidateMask, Scored, TopQuery
 from coterie.data.view import FeatureView
 from coterie.search.admissible import AdmissibleSets
 from coterie.search.scores import LazyScores
@@ -387,16 +387,15 @@ class Oracle:
         values: list[float] = []
         encountered: list[Affiliations] = []
         old, places = self._fixed_supports, list(range(len(self._fixed_supports)))
-        for chunk, chunk_scores in scores.descend(self._selectable, first_chunk(n_new)):
+        chunks = scores.descend(self._selectable, first_chunk(n_new))
+        # In complete mode, the pass of collect() computes most correlations, so larger products save time.
+        for chunk, chunk_scores in chunks if self.complete else _pieces(chunks, chosen, n_new):
             best = _Matches(len(chunk), self.threshold)
             self._match(best, chunk, np.array([*old, *chosen], dtype=np.int64), places)
+            # Features that already have a group may be closer to a new support feature: collect() compares them at the end.
+            compared = np.where(best.matched, len(places), 0)
             unmatched = np.flatnonzero(~best.matched)
-            # Features that already have a group may be closer to a new support feature. In complete mode, collect() handles
-            # this for all features at the end of the search.
-            if self.complete:
-                rows, matrix = unmatched, self.correlation.within(chunk[unmatched])
-            else:
-                rows, matrix = np.arange(len(chunk)), self.correlation.between(chunk, chunk[unmatched])
+            matrix = self.correlation.within(chunk[unmatched])
             last = len(chunk)
             for column, position in enumerate(unmatched.tolist()):
                 if best.matched[position]:
@@ -409,13 +408,14 @@ class Oracle:
                     correlation = matrix[:, column]
                 else:
                     values.append(float(scores.of(np.array([feature]))[0]))
-                    correlation = self.correlation.between(chunk[rows], np.array([feature]))[:, 0]
-                best.update(rows, correlation, places[-1])
+                    correlation = self.correlation.between(chunk[unmatched], np.array([feature]))[:, 0]
+                best.update(unmatched, correlation, places[-1])
                 if len(chosen) == n_new:
                     last = position + 1
                     break
             # With reuse the walk does not compare features with earlier support features, so collect() starts at the first.
-            encountered.append(best.affiliations(chunk, last, 0 if self.reuse else len(places)))
+            compared[unmatched] = len(places)
+            encountered.append(best.affiliations(chunk, last, np.zeros_like(compared) if self.reuse else compared))
             if len(chosen) == n_new:
                 break
         return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(encountered))
@@ -481,6 +481,22 @@ def _all_scores(view: FeatureView, residual: np.ndarray) -> tuple[np.ndarray, np
     return scores, exemplar
 
 
+def _pieces(chunks: Iterator[Scored], chosen: Sequence[int], n_new: int) -> Iterator[Scored]:
+    """Yield the candidates of a walk in pieces, until ``chosen`` has ``n_new`` features.
+
+    A walk visits at least as many features as it still has to choose, so that few correlations are computed in vain. The size
+    doubles after a piece without a new support feature, which keeps the number of pieces small.
+    """
+    size = 1
+    for features, values in chunks:
+        first = 0
+        while first < len(features) and len(chosen) < n_new:
+            n_chosen = len(chosen)
+            last = first + max(size, n_new - n_chosen)
+            yield features[first:last], values[first:last]
+            first, size = last, 2 * size if len(chosen) == n_chosen else max(size // 2, 1)
+
+
 class _Matches:
     """The closest support feature so far for each feature of a chunk."""
 
@@ -501,7 +517,7 @@ class _Matches:
         self.value[where[better]] = value[better]
         self.support[where[better]] = support
 
-    def affiliations(self, chunk: np.ndarray, last: int, n_compared: int) -> Affiliations:
-        """Return the matched features among the first ``last`` of a chunk, each compared with ``n_compared`` supports."""
+    def affiliations(self, chunk: np.ndarray, last: int, compared: np.ndarray) -> Affiliations:
+        """Return the matched features among the first ``last`` of a chunk, compared with the given numbers of supports."""
         where = np.flatnonzero(self.matched[:last])
-        return Affiliations(chunk[where], self.support[where], self.value[where], np.full(len(where), n_compared))
+        return Affiliations(chunk[where], self.support[where], self.value[where], compared[where])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from coterie.correlation.compatibility import unconstrained
 from coterie.correlation.grouping import group_purity
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups
@@ -311,7 +312,7 @@ def _groups(
                 affiliated_scores=draft.scores[1:],
                 weight=float(weights[position]),
                 round=int(rounds[position]),
-                purity=group_purity(oracle.correlation, draft.members),
+                purity=group_purity(unconstrained(oracle.correlation), draft.members),
                 class_weights=None if by_class is None else by_class[position],
                 effect=None if changes is None else changes[position],
                 used=bool(np.isin(draft.members, nonzero).any()),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coterie._numba import one_blas_thread
+from coterie.correlation.compatibility import Compatibility, CompatibleCorrelation
 from coterie.correlation.measures import measure_of
 from coterie.correlation.protocol import Correlation
 from coterie.data.source import Moments
@@ -61,6 +62,8 @@ class SearchSettings:
         Smallest absolute correlation of two features of the same group.
     n_bins : int
         Number of bins of symmetrical uncertainty.
+    compatibility : Compatibility or None
+        Pairs of features that may be in one group. None allows all.
     affiliates : {"complete", "ranked"}
         Which affiliated features are collected.
     representative : {"score", "medoid"} or callable
@@ -88,6 +91,7 @@ class SearchSettings:
     correlation: CorrelationLike = "pearson"
     threshold: float = 0.7
     n_bins: int = 10
+    compatibility: Compatibility | None = None
     affiliates: str = "complete"
     representative: Representative = "score"
     fixed_features: ArrayLike | None = None
@@ -104,7 +108,8 @@ class SearchSettings:
 
         Without a constraint this is Pearson's correlation, which is then used for purities only.
         """
-        return measure_of("pearson" if self.correlation is None else self.correlation, view, self.n_bins)
+        measure = measure_of("pearson" if self.correlation is None else self.correlation, view, self.n_bins)
+        return measure if self.compatibility is None else CompatibleCorrelation(measure, self.compatibility)
 
     def loss_of(self, data: Input) -> Loss:
         """Return the loss of the samples of ``data``, with its offset and its covariates eliminated."""
