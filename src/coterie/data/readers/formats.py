@@ -183,6 +183,14 @@ _ENTRIES = (
         labels="a column of obs",
     ),
     Format(
+        name="h5mu",
+        reader="coterie.data.readers.h5mu:H5muReader",
+        description=".h5mu",
+        suffixes=(".h5mu",),
+        magic=(b"MuData",),
+        labels="a column of obs",
+    ),
+    Format(
         name="plink",
         reader="coterie.data.readers.plink:PlinkReader",
         description="PLINK .bed",
