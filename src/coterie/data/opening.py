@@ -25,6 +25,7 @@ from coterie.data.readers.formats import FORMATS, describe_tables, detect_format
 from coterie.data.readers.h5ad import from_anndata, is_anndata
 from coterie.data.readers.h5mu import from_mudata, is_mudata
 from coterie.data.readers.reader import Progress, Reader, group_labels, labels_in_file, sample_groups_in_file
+from coterie.data.scaled import divided
 from coterie.data.source import FeatureSource
 from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
@@ -136,7 +137,7 @@ def open_features(
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     reader = _reader(path, format, label, sample_groups, options)
     try:
-        source: FeatureSource = read_into_memory(reader)
+        source = divided(read_into_memory(reader), reader.units)
     finally:
         reader.close()
     dataset = Dataset(
