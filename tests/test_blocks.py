@@ -74,6 +74,10 @@ def test_missing_values_are_imputed(data):
         (lambda X, y: (X, y.iloc[::-1]), r"y has the samples of the blocks in another order. Use y.loc\[...\]"),
         (lambda X, y: (X, y.rename({"s0": "t"})), "The index of y differs from the samples of the blocks: 1 of its 120 names"),
         (lambda X, y: (X, "diagnosis"), "No block has a column 'diagnosis' for the labels"),
+        (
+            lambda X, y: ({name: X["rna"][name] for name in X["rna"]}, y),
+            "Block 'g0' has one dimension. A dictionary has several",
+        ),
         (lambda X, y: ({**X, "more": {}}, y), "Block 'more' is a dictionary"),
         (lambda X, y: ({**X, "more": X["rna"].iloc[:, :0]}, y), "Block 'more' has no features"),
         (lambda X, y: ({**X, "more": X["rna"].iloc[1:]}, y), "Block 'more' lacks 1 of the samples of block 'rna': 's0'"),

@@ -40,7 +40,7 @@ def open_blocks(
     for name, block in X.items():
         if isinstance(block, Mapping):
             raise ValueError(f"Block {name!r} is a dictionary. Pass its matrices as blocks of their own.")
-        if getattr(block, "ndim", 2) == 1:
+        if getattr(block, "ndim", 2) == 1 or (isinstance(block, (list, tuple)) and np.ndim(block[:1]) == 1):
             raise ValueError(
                 f"Block {name!r} has one dimension. A dictionary has several matrices. Pass one matrix with these columns as "
                 "pandas.DataFrame(X)."
