@@ -38,8 +38,9 @@ from coterie.inputs.types import (
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, TASK_SETTINGS, load
 from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
+from coterie.report.blocks import BlockContribution, block_contributions, with_held_out
 from coterie.report.details import check_image
-from coterie.report.held_out import held_out_of
+from coterie.report.held_out import HeldOut, held_out_of
 from coterie.report.judgement import FDR, judge
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
@@ -225,6 +226,7 @@ def discover(
     with recorded(UserWarning, RuntimeWarning) as caught:
         if not fast and n_pairs != 0 and not stop_requested():
             _add_confidence(model, data, n_pairs, n_permutations, fdr)
+        blocks = _blocks(model, data, task, settings)
         seconds, interrupted = time.perf_counter() - began, stop_requested()
         seed = None if random_state == 0 else random_state
         command = _call(
@@ -237,7 +239,7 @@ def discover(
             **parameters,
         )
         facts = {"seconds": seconds, "interrupted": interrupted, "command": command, "fdr": float(fdr)}
-        found = assemble(model, data, image_shape, image_order, **facts)
+        found = assemble(model, data, image_shape, image_order, blocks=blocks, **facts)
     reported.warn(caught)
     return replace(found, warnings=tuple(reported.texts), cautions=tuple(cautions))
 
@@ -473,6 +475,30 @@ def _add_confidence(
         return
     result.attach_to(model)
     model.groups_ = model.groups_.marked(fdr)
+
+
+def _blocks(model: GroupDiscovery, data: OpenedData, task: str, settings: Settings) -> tuple[BlockContribution, ...]:
+    """Return what each block contributes, with held-out scores if those of all blocks are known."""
+    found = block_contributions(model, data)
+    held_out = held_out_of(model, data, baseline=baseline_of(model)) if found else None
+    # Fixed features belong to one block, so that the others would be searched in another way.
+    if len(found) < 2 or held_out is None or settings.get("fixed_features") is not None or stop_requested():
+        return found
+
+    def assess(part: OpenedData) -> HeldOut | None:
+        if not part.source.moments().n_varying:
+            return None
+        other = _fitted(part, task, settings, False)
+        return held_out_of(other, part, baseline=baseline_of(other))
+
+    paired = isinstance(settings["random_state"], Integral)  # otherwise every fit draws folds of its own
+    try:
+        with recorded(UserWarning, RuntimeWarning):  # about models that are not part of the result
+            return with_held_out(found, data, held_out, assess, paired=paired)
+    except KeyboardInterrupt:
+        if not stop_requested():
+            raise
+        return found
 
 
 def _cautions(data: OpenedData, task: str) -> list[Caution]:

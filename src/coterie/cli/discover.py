@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from coterie.cli.blocks import BlockOptions, show_blocks
 from coterie.cli.columns import opening_options, with_labels
 from coterie.cli.data import Cluster, DataOptions, DataPath, settle_task, stem
 from coterie.cli.offset import OffsetOptions
@@ -143,6 +144,7 @@ def discover(
     options: DataOptions,
     task: DiscoverTask = "auto",
     survival: SurvivalOptions,
+    blocks: BlockOptions,
     parameters: Parameters,
     validation: Validation,
     genetics: Genetics,
@@ -190,6 +192,7 @@ def discover(
         - coterie discover visits.csv --label visits --task counts --exposure months
         - coterie discover cells.h5ad --label disease --sample-groups donor
         - coterie discover cohort.bed --chromosome 7 --polygenic-offset -o chromosome-7
+        - coterie discover rna.csv --label diagnosis --block protein=protein.csv
         - coterie discover digits.npz --image-shape 28,28
         - coterie discover shared/x.store --dask tcp://scheduler:8786
     """
@@ -210,6 +213,7 @@ def discover(
         used = survival.data_options(options, data) if task == "survival" else opening_options(options, data)
         with cluster.opened(data, used, console, adjusts=True, validates=True) as opened:
             labelled = survival.with_targets(opened, data, used) if task == "survival" else with_labels(opened, data, options)
+            labelled = blocks.joined(labelled, data, options, console)
             settled = settle_task(task, labelled.y, data)
             if task == "auto" and labelled.y is not None:
                 settled = settle_by_labels(labelled.y, labelled.sample_groups).task
@@ -231,6 +235,7 @@ def discover(
             if model is not None:
                 save(result.model, model)
     show_groups(result, console)
+    show_blocks(result, console)
     console.show(f"Written to {folder}: {', '.join(files)}.")
     console.result({"output": str(folder), "files": files, **result.to_dict()})
     if code:

@@ -21,6 +21,7 @@ PANELS = (
     "Method",
     "Methods",
     "Data",
+    "Several matrices",
     "Survival",
     "Tables",
     "Validation",

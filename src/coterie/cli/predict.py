@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli.blocks import BlockOptions
 from coterie.cli.columns import opening_options, with_labels
 from coterie.cli.data import TABLES, DataOptions, DataPath
 from coterie.cli.offset import OffsetFile
@@ -37,6 +38,7 @@ def predict(
     ] = None,
     options: DataOptions,
     survival: SurvivalOptions,
+    blocks: BlockOptions,
     offsets: OffsetFile,
     console: Console,
 ) -> None:
@@ -69,11 +71,13 @@ def predict(
             "--impute applies to training only. A model trained with --impute fills missing values itself. Remove --impute."
         )
     with claimed_files(output):
-        own = _columns(estimator, data, options, [] if offsets.exposure is None else [offsets.exposure])
+        others = [] if offsets.exposure is None else [offsets.exposure]
+        own = {} if blocks.block else _columns(estimator, data, options, others)
         with_times = survival.settle("auto", options.labels) == "survival"
         used = survival.data_options(options, data) if with_times else opening_options(options, data)
         dataset = used.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
         dataset = survival.with_targets(dataset, data, used) if with_times else with_labels(dataset, data, options)
+        dataset = blocks.joined(dataset, data, options, console)
         known = _covariates(estimator, dataset) | offsets.for_prediction(estimator, dataset)
         columns, rows = _table(estimator, dataset, known, at)
         score = _score(estimator, dataset, known, console)

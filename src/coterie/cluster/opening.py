@@ -12,7 +12,7 @@ from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import ArrayPart, StorePart
 from coterie.cluster.source import DistributedSource
 from coterie.data.dataset import Dataset
-from coterie.data.errors import is_address
+from coterie.data.errors import DataFileError, is_address
 from coterie.data.source import FeatureSource, block_size
 from coterie.data.store.reading import PathLike, Store, is_store
 
@@ -28,6 +28,10 @@ def store_source(
 ) -> DistributedSource:
     """Open the features of a store on a cluster; see :meth:`DistributedSource.of_store`."""
     store = store if isinstance(store, Store) else Store(store)
+    if store.units != 1:
+        raise DataFileError(
+            "a cluster cannot read dosages in hundredths. Convert the original data again with dtype=float32.", store.path
+        )
     engine = DaskEngine(client, **options)
     check_workers(engine)
     n_samples, n_features = store.shape

@@ -68,6 +68,10 @@ class ImputedSource(DenseSource):
     def n_missing(self) -> np.ndarray:
         return np.bincount(self.gaps[1], minlength=self.shape[1])
 
+    def with_gaps(self) -> np.ndarray:
+        """Return the features with NaN for missing values."""
+        return _filled(self.array, self.gaps, np.full(self.shape[1], np.nan))
+
     def refilled(self, samples: np.ndarray) -> DenseSource:
         """Return the features imputed from some samples (indices or a mask); 0 if these have no value."""
         if not len(self.gaps[0]):

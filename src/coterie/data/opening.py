@@ -23,13 +23,15 @@ from coterie.data.readers.collect import Collect, read_into_memory
 from coterie.data.readers.columns import column_positions
 from coterie.data.readers.formats import FORMATS, describe_tables, detect_format, resolve
 from coterie.data.readers.h5ad import from_anndata, is_anndata
+from coterie.data.readers.h5mu import from_mudata, is_mudata
 from coterie.data.readers.reader import Progress, Reader, group_labels, labels_in_file, sample_groups_in_file
+from coterie.data.scaled import divided
 from coterie.data.source import FeatureSource
 from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 if TYPE_CHECKING:
-    from coterie.inputs.types import AnnDataLike
+    from coterie.inputs.types import AnnDataLike, MuDataLike
 
 # Labels: a column by name or position, a key, or a text file; False for no labels.
 LabelLike: TypeAlias = "str | int | os.PathLike[str] | None"
@@ -38,7 +40,7 @@ ColumnsLike: TypeAlias = "str | int | Sequence[str | int] | None"
 
 
 def open_features(
-    path: PathLike | AnnDataLike,
+    path: PathLike | AnnDataLike | MuDataLike,
     *,
     label: LabelLike = None,
     sample_groups: LabelLike = None,
@@ -55,12 +57,13 @@ def open_features(
 
     Parameters
     ----------
-    path : path-like or AnnData
+    path : path-like, AnnData or MuData
         One of the following:
 
         - a file in one of the formats of ``coterie.data.FORMATS``; text may be compressed with gzip, bzip2 or xz;
         - the folder of a store, or its URL (``s3://bucket/x.store``), which is read through fsspec;
-        - an AnnData object, which is not copied and has the options of an .h5ad file.
+        - an AnnData object, which is not copied and has the options of an .h5ad file;
+        - a MuData object, which has the options of an .h5mu file.
     label : str, int or False, optional
         Labels. In a format that holds labels, the name or position of a column, or a key. In any other format, and for a
         store, a text file with one label per line. False: no labels.
@@ -114,6 +117,10 @@ def open_features(
             raise ValueError(f"format={format!r} does not apply to an AnnData object. Omit it.")
         found = from_anndata(path, label=label, sample_groups=sample_groups, **options)
         return _drop_and_impute(found, drop, impute)
+    if is_mudata(path):
+        if format not in (None, "h5mu"):
+            raise ValueError(f"format={format!r} does not apply to a MuData object. Omit it.")
+        return _drop_and_impute(from_mudata(path, label=label, sample_groups=sample_groups, **options), drop, impute)
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
             f"path must be a file, the folder or URL of a store, or an AnnData object, but is of type {type(path).__name__}."
@@ -130,7 +137,7 @@ def open_features(
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     reader = _reader(path, format, label, sample_groups, options)
     try:
-        source: FeatureSource = read_into_memory(reader)
+        source = divided(read_into_memory(reader), reader.units)
     finally:
         reader.close()
     dataset = Dataset(

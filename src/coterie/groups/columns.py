@@ -219,8 +219,8 @@ def shown(place: str) -> list[Column]:
     Examples
     --------
     >>> from coterie.groups.columns import shown
-    >>> [column.title for column in shown("notebook")]
-    ['#', 'support feature', 'effect', 'target', 'confidence', 'q-value', 'features', 'affiliated (correlation)']
+    >>> [column.title for column in shown("notebook")][:2]
+    ['#', 'support feature']
     """
     return [COLUMNS[name] for name in SHOWN[place]]
 
@@ -427,6 +427,12 @@ def _correlations(item: Item) -> dict[str, object] | None:
     return {"members": members.tolist(), "below_diagonal": [round(float(value), _DIGITS) for value in below]}
 
 
+def _blocks(item: Item) -> str | None:
+    """Return the blocks (:mod:`coterie.data.blocks`) of the members, that of the support feature first."""
+    blocks = item.annotations.get("block")
+    return None if blocks is None else ", ".join(dict.fromkeys(map(str, blocks)))
+
+
 def _annotations(item: Item) -> list[dict[str, object]]:
     known = item.annotations
     return [{name: values[k] for name, values in known.items()} for k in range(len(item.group))]
@@ -448,6 +454,7 @@ COLUMNS: Mapping[str, Column] = {
         Column("group", "#", "", lambda item: item.number, kind="count"),
         Column("support", "support index", "Index of the support feature.", lambda item: item.group.support, kind="count"),
         Column("label", "support feature", "", lambda item: item.group.labels[0], kind="name"),
+        Column("block", "block", "Matrices of the members, that of the support feature first.", _blocks),
         Column("place", "position", "", lambda item: place(_first(item))),
         Column("p_value", "p-value", "", lambda item: item.annotations.get("p_value"), per="feature", kind="figure"),
         Column("direction", "direction", "Class or direction that larger values of the support feature indicate.", _direction,
@@ -549,10 +556,10 @@ SHOWN: Mapping[str, Sequence[str]] = {
     ),
     # One object per group in result.json, and one per member within it.
     "result": (
-        "group", "support", "name", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio", "hazard_ratio",
-        "rate_ratio", "ratio_low", "ratio_high", "interval", "direction", "class_effects", "main_target", "target_effects",
-        "scaled_effects", "used", "note", "score", "round", "purity", "confidence", "q_value", "group_p_value", "selected",
-        "marks", "class_weights", "statistics", "levels", "correlations", "members",
+        "group", "support", "name", "block", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio",
+        "hazard_ratio", "rate_ratio", "ratio_low", "ratio_high", "interval", "direction", "class_effects", "main_target",
+        "target_effects", "scaled_effects", "used", "note", "score", "round", "purity", "confidence", "q_value",
+        "group_p_value", "selected", "marks", "class_weights", "statistics", "levels", "correlations", "members",
     ),
     "members": ("feature", "name", "correlation", "share", "probability", "annotations"),
     # One object per group in to_json(), which adds lists over the members: affiliated, correlation, names, shares,
@@ -564,13 +571,14 @@ SHOWN: Mapping[str, Sequence[str]] = {
     ),
     # Tables for display with one row per group, and the table of one group with one row per feature.
     "terminal": (
-        "group", "confidence", "q_value", "label", "place", "p_value", "effect", "main_target", "marks", "size", "affiliated",
+        "group", "confidence", "q_value", "label", "block", "place", "p_value", "effect", "main_target", "marks", "size",
+        "affiliated",
     ),
-    "notebook": ("group", "label", "effect", "main_target", "confidence", "q_value", "size", "affiliated"),
+    "notebook": ("group", "label", "block", "effect", "main_target", "confidence", "q_value", "size", "affiliated"),
     "notebook group": ("member", "role", "correlation", "share", "probability"),
     # The report: its table, the details and members of an open row, and the download. Values are those of result.json under
     # the same name. report/payload.py adds label, place and the values of confidences.
-    "page": ("group", "label", "place", "direction", "effect", "main_target", "q_value", "confidence", "size"),
+    "page": ("group", "label", "block", "place", "direction", "effect", "main_target", "q_value", "confidence", "size"),
     "page details": ("interval", "note", "group_p_value", "purity", "round", "expected_false", "false_share"),
     "page members": ("correlation", "share", "probability"),
     "page download": (

@@ -8,6 +8,7 @@ from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
 from coterie.data.memory import DenseSource
 from coterie.data.opening import imputed_dataset
+from coterie.data.source import annotated
 from coterie.inputs.opening import source_of
 
 
@@ -22,7 +23,7 @@ def imputed(X: Any, strategy: str = "median") -> Any:
 
     Parameters
     ----------
-    X : {array-like, data frame, DenseSource, Dataset, path} of shape (n_samples, n_features)
+    X : {array-like, data frame, DenseSource, Dataset, path, mapping of these} of shape (n_samples, n_features)
         Dense data. NaN, and in a data frame any missing value of its library, is imputed.
 
     strategy : {"median", "mean", "most_frequent"}, default="median"
@@ -59,4 +60,4 @@ def imputed(X: Any, strategy: str = "median") -> Any:
     source = source_of(X)
     if not isinstance(source, DenseSource):
         raise ValueError("imputed() applies only to dense features. In sparse data, entries that are not stored are zero.")
-    return ImputedSource(source.array, strategy, source.feature_names)
+    return annotated(ImputedSource(source.array, strategy, source.feature_names), source.annotations)

@@ -65,12 +65,15 @@ def columns_read(
     wanted, names = names_at(estimator, features), _names_of(given)
     if wanted is None or names is None:
         checked = check_features(estimator, given, any_kind=any_kind, allow_nan=allow_nan)
+        if isinstance(given, FeatureSource):
+            return _complete_columns(estimator, given, features, features, allow_nan)
         if as_given:
             return take_columns(given, features)
         return fill_missing(estimator, take_columns(checked, features), features)
-    chosen = take_columns(given, _column_positions(estimator, names, features, wanted))
+    positions = _column_positions(estimator, names, features, wanted)
     if isinstance(given, FeatureSource):
-        return fill_missing(estimator, chosen, features)
+        return _complete_columns(estimator, given, positions, features, allow_nan)
+    chosen = take_columns(given, positions)
     if any_kind:
         return chosen
     require_numeric(chosen)
@@ -87,6 +90,23 @@ def columns_read(
     except (ValueError, OverflowError) as error:
         raise add_remedy(error) from error
     return chosen if as_given else fill_missing(estimator, values, features)
+
+
+def _complete_columns(
+    estimator: Any, source: FeatureSource, positions: np.ndarray, features: np.ndarray, allow_nan: bool
+) -> Any:
+    """Return columns of a source, imputed as in the fit. Raise ``ValueError`` for other missing or infinite values."""
+    columns = source.columns(positions)
+    values = columns if isinstance(columns, np.ndarray) else columns.data
+    if not allow_nan and values.dtype.kind == "f" and not np.isfinite(values).all():
+        dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
+        sample, place = np.argwhere(~np.isfinite(dense))[0].tolist()
+        name = "" if source.feature_names is None else f" ({source.feature_names[int(positions[place])]!r})"
+        raise ValueError(
+            f"Input X contains NaN or infinity. The first is in sample {sample} of feature {positions[place]}{name}. Impute "
+            "such values, or drop these samples."
+        )
+    return fill_missing(estimator, columns, features)
 
 
 def _names_of(X: Any) -> Sequence[str] | None:

@@ -1,8 +1,9 @@
 """Opening of the data that users pass to ``fit``, ``predict``, ``group_confidence`` or ``report``.
 
-The function :func:`unwrap` opens containers of features: paths, data sets, stores, AnnData objects, Dask arrays and lazy
-frames. It returns an array, a sparse matrix, a data frame or a source. The function :func:`open_input` checks it together
-with labels, weights and covariates, and returns an :class:`Input`, which all other packages use.
+The function :func:`unwrap` opens containers of features: paths, data sets, stores, AnnData objects, Dask arrays, lazy
+frames and dictionaries of several matrices. It returns an array, a sparse matrix, a data frame or a source. The function
+:func:`open_input` checks it together with labels, weights and covariates, and returns an :class:`Input`, which all other
+packages use.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from coterie.data.errors import is_address
 from coterie.data.source import FeatureSource
 from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
+from coterie.inputs.blocks import is_blocks, open_blocks
 from coterie.inputs.frames import is_lazy
 from coterie.inputs.naming import named
 from coterie.inputs.offsets import explains_numbers, read_offset
@@ -84,9 +86,10 @@ def unwrap(
 
     Parameters
     ----------
-    X : array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store or Dask array
+    X : array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store, Dask array, mapping or MuData
         Features. Stores and Dask arrays remain with the workers of a Dask cluster if a client is given or active and the
-        reader supports it. Otherwise Dask arrays, as well as lazy frames, are computed.
+        reader supports it. Otherwise Dask arrays, as well as lazy frames, are computed. A mapping has several matrices of
+        the same samples.
     y : array-like, str or None
         Labels. A string is the name of a column: of ``obs`` for an AnnData object, of the file for a path. None means the
         labels of the container.
@@ -103,15 +106,20 @@ def unwrap(
         return Unwrapped(held, labels)  # not a container
     from coterie.data.opening import open_features  # A fit on arrays needs neither readers nor stores.
     from coterie.data.readers.h5ad import is_anndata
+    from coterie.data.readers.h5mu import is_mudata
     from coterie.data.store import Store, is_store
 
-    if isinstance(held, (str, os.PathLike)) or is_anndata(held):
+    if is_blocks(held):
+        held = open_blocks(held, labels, groups, _open_block)
+        labels, groups = (None if isinstance(given, str) else given for given in (labels, groups))
+    in_memory = is_anndata(held) or is_mudata(held)
+    if isinstance(held, (str, os.PathLike)) or in_memory:
         if isinstance(labels, str) or isinstance(groups, str):
             column = groups if isinstance(groups, str) else None
             held = open_features(held, label=labels if isinstance(labels, str) else None, sample_groups=column)
             labels = held.y if labels is None or isinstance(labels, str) else labels
             groups = None
-        elif not is_anndata(held) and (is_address(held) or is_store(held)):
+        elif not in_memory and (is_address(held) or is_store(held)):
             held = Store(held)  # reads no features, which may remain with the workers of a cluster
         else:
             held = open_features(held)
@@ -122,7 +130,7 @@ def unwrap(
         if isinstance(given, str):
             columns = f" (X[{given!r}]) and X without them" if hasattr(held, "columns") else ""
             raise ValueError(
-                f"{name} is the string {given!r}. A column name is supported for an AnnData object or a path only. "
+                f"{name} is the string {given!r}. A column name is supported for an AnnData or MuData object or a path only. "
                 f"For other data, pass the {what} themselves{columns}."
             )
     if isinstance(held, (Dataset, Store)):
@@ -130,6 +138,18 @@ def unwrap(
     if type(held).__module__.partition(".")[0] == "dask" and hasattr(held, "compute") and hasattr(held, "blocks"):
         held = _computed(held)
     return Unwrapped(held.collect() if is_lazy(held) else held, labels, origin)
+
+
+def _open_block(X: Any, label: str | None, sample_groups: str | None) -> Dataset | FeatureSource:
+    """Open one of several matrices: a data set for a container, else a source."""
+    found = unwrap(X, label, groups=sample_groups)
+    if isinstance(found.origin, Dataset):
+        return found.origin
+    if found.origin is not None:
+        from coterie.data.opening import open_features
+
+        return open_features(found.origin.path)
+    return plain_source(found.X)
 
 
 def _is_matrix(X: Any) -> bool:

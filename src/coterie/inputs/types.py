@@ -27,6 +27,13 @@ class AnnDataLike(Protocol):
     var: Any
 
 
+class MuDataLike(Protocol):
+    """A MuData object: AnnData objects by name in ``mod``, samples in ``obs``."""
+
+    mod: Any
+    obs: Any
+
+
 class Splitter(Protocol):
     """Cross-validation splitter of scikit-learn."""
 
@@ -36,10 +43,12 @@ class Splitter(Protocol):
 
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
-# Features: arrays, sparse matrices and arrays, data frames, AnnData, paths, opened data sets and stores, sources.
-FeaturesLike: TypeAlias = (
+# One matrix: arrays, sparse matrices and arrays, data frames, AnnData, paths, opened data sets and stores, sources.
+MatrixLike: TypeAlias = (
     "ArrayLike | sparse.sparray | sparse.spmatrix | PathLike | AnnDataLike | FeatureSource | Dataset | Store"
 )
+# Features: one matrix, or several matrices of the same samples by name.
+FeaturesLike: TypeAlias = "MatrixLike | Mapping[str, MatrixLike] | MuDataLike"
 # Labels or numbers, one per sample; the name of a column; None for the labels of the data.
 TargetsLike: TypeAlias = "ArrayLike | str | None"
 # Sample groups, one label per sample; the name of a column; None for those of the data.

@@ -9,6 +9,7 @@ from typing import Any
 
 from coterie.report.annotated import annotate
 from coterie.report.assembly import report
+from coterie.report.blocks import BlockContribution
 from coterie.report.details import GroupDetails, describe
 from coterie.report.folder import read_result, write_result
 from coterie.report.held_out import HeldOut
@@ -17,6 +18,7 @@ from coterie.report.result import Discovery, Report
 from coterie.report.table import write_classes, write_clumps
 
 __all__ = [
+    "BlockContribution",
     "Discovery",
     "GroupDetails",
     "HeldOut",

@@ -31,6 +31,7 @@ from coterie.inputs.types import (
     SamplesLike,
     TargetsLike,
 )
+from coterie.report.blocks import block_contributions
 from coterie.report.details import describe
 from coterie.report.held_out import held_out_of
 from coterie.report.result import Discovery, Report
@@ -132,7 +133,7 @@ def assemble(
         held_out=held_out_of(model, data, score, baseline_of(model)),
         target=target_of(data.y, task, data.label, getattr(model, "target_names_", None)),
         details=details,
-        **known,
+        **{"blocks": block_contributions(model, data), **known},
     )
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
+from coterie.report.blocks import blocks_markup
 from coterie.report.judgement import Verdict, interval_text, judge
 from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
 from coterie.report.survival import curves_markup
@@ -308,6 +309,7 @@ def _folded(content: Content) -> list[Markup]:
     parts = [
         fold("Certificate and figures", _facts(content["summary"])),
         *([fold("Held-out predictions", _held_out(content["held_out"]))] if content.get("held_out") else []),
+        *([fold("Blocks", _blocks(content))] if content.get("blocks") else []),
         fold("Rounds", _rounds(content["rounds"])),
         fold("Parameters", _facts({"estimator": content["estimator"], "task": content["task"], **content["parameters"]})),
         fold("Data, versions and seed", _facts({**data, **seeds, **content["versions"]})),
@@ -332,6 +334,12 @@ def _held_out(held_out: Content) -> Markup:
         "table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows), class_="facts-table"
     )
     return join([table, _confusion(held_out.get("confusion")), curves_markup(held_out.get("curves"))])
+
+
+def _blocks(content: Content) -> Markup:
+    """Return the table of the blocks of several matrices."""
+    held_out = content.get("held_out")
+    return blocks_markup(content["blocks"], None if held_out is None else held_out["score"])
 
 
 def _confusion(confusion: Content | None) -> Markup:

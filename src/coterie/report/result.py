@@ -24,6 +24,7 @@ from coterie.groups.columns import Content, Context, Record, data_frame, flat_ta
 from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
+from coterie.report.blocks import BlockContribution
 from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.held_out import HeldOut, score_curve
@@ -165,6 +166,8 @@ class Discovery:
         Chromosomes with their range of positions; by default from ``feature_info``.
     fdr : float
         False discovery rate of the judgement.
+    blocks : tuple of BlockContribution
+        What each block contributes, for several matrices; empty for one.
     written_by, written_at : str
         Program and time of the discovery.
     versions : mapping
@@ -205,6 +208,7 @@ class Discovery:
     command: str | None = None
     genome: list[Record] | None = None
     fdr: float = FDR
+    blocks: Sequence[BlockContribution] = ()
     written_by: str = field(default_factory=writer)
     written_at: str = field(default_factory=now)
     versions: Mapping[str, str] = field(default_factory=versions)
@@ -340,6 +344,7 @@ class Discovery:
             "pictures": None if self.details is None else _pictures(self.details),
             "genome": genome_of(self.feature_info) if self.genome is None else self.genome,
             "rounds": self.rounds,
+            "blocks": [block.to_dict() for block in self.blocks],
         }
         return plain(content)
 
@@ -488,6 +493,7 @@ def _discovery_from(content: Content, model: GroupDiscovery) -> Discovery:
         details=_details_from(content),
         command=content["command"],
         genome=content["genome"],
+        blocks=tuple(map(BlockContribution.from_dict, content.get("blocks", ()))),
         written_by=content["written_by"],
         written_at=content["written_at"],
         versions=content["versions"],

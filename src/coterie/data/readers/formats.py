@@ -183,12 +183,38 @@ _ENTRIES = (
         labels="a column of obs",
     ),
     Format(
+        name="h5mu",
+        reader="coterie.data.readers.h5mu:H5muReader",
+        description=".h5mu",
+        suffixes=(".h5mu",),
+        magic=(b"MuData",),
+        labels="a column of obs",
+    ),
+    Format(
         name="plink",
         reader="coterie.data.readers.plink:PlinkReader",
         description="PLINK .bed",
         suffixes=(".bed", ".bim", ".fam"),
-        magic=(b"\x6c\x1b",),
+        magic=(b"\x6c\x1b\x01", b"\x6c\x1b\x00"),
         fileset=True,
+        labels="a column of the phenotypes",
+    ),
+    Format(
+        name="pgen",
+        reader="coterie.data.readers.dosages:PgenReader",
+        description="PLINK 2 .pgen",
+        suffixes=(".pgen", ".pvar", ".psam"),
+        magic=tuple(b"\x6c\x1b" + bytes([mode]) for mode in (0x02, 0x03, 0x04, 0x10, 0x11, 0x20, 0x21)),
+        fileset=True,
+        labels="a column of the phenotypes",
+    ),
+    Format(
+        name="vcf",
+        reader="coterie.data.readers.dosages:VcfReader",
+        description="VCF",
+        suffixes=(".vcf",),
+        magic=(b"##fileformat=vcf",),
+        text=True,
         labels="a column of the phenotypes",
     ),
 )
@@ -196,6 +222,13 @@ FORMATS = {entry.name: entry for entry in _ENTRIES}
 
 # First bytes of formats that are detected but not supported, and what to do instead.
 REFUSED = {b"\x93NUMPY": "this is a single NumPy array. Save it with its labels: numpy.savez(file, X=X, y=y)."}
+
+
+# The same for formats that are detected by their suffix only.
+REFUSED_SUFFIXES = {
+    ".bgen": "BGEN is not read. Convert it: plink2 --bgen FILE.bgen ref-first --sample FILE.sample --make-pgen --out FILE.",
+    ".bcf": "BCF is not read. Convert it: bcftools view FILE.bcf -O z -o FILE.vcf.gz.",
+}
 
 
 def describe_formats() -> str:
@@ -242,6 +275,8 @@ def detect_format(path: Path) -> str:
     for magic, advice in REFUSED.items():
         if head.startswith(magic):
             raise DataFileError(advice, path)
+    if advice := REFUSED_SUFFIXES.get(path.suffix.lower(), ""):
+        raise DataFileError(advice.replace("FILE", path.stem), path)
     found = next((entry for entry in FORMATS.values() if entry.begins(head)), None) or _by_name(path) or _by_content(head)
     if found is None or found.text:
         check_encoding(head, path)

@@ -76,7 +76,7 @@ class H5adReader(Reader):
     ) -> None:
         super().__init__(path)
         check_regular(path)
-        check = _FileCheck(path)  # runs while anndata is imported
+        check = FileCheck(path)  # runs while anndata is imported
         try:
             import anndata
         except ImportError as error:
@@ -190,11 +190,11 @@ class H5adReader(Reader):
             file.close()
 
 
-class _FileCheck:
+class FileCheck:
     """Check of a file in another process, because HDF5 may hang on it; see ``h5ad_check.py``."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, damage: str = _DAMAGE) -> None:
+        self.path, self._damage = path, damage
         state = path.stat()
         self._key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
         self._process: subprocess.Popen[str] | None = None
@@ -228,10 +228,10 @@ class _FileCheck:
             raise
         if not text:  # ended by its limit of processor time, the timeout, or a crash
             self.kill()
-            raise DataFileError(_DAMAGE.format("the HDF5 library hangs or crashes"), self.path)
+            raise DataFileError(self._damage.format("the HDF5 library hangs or crashes"), self.path)
         found: dict[str, Any] = json.loads(text)
         if "problem" in found:
-            raise DataFileError(_DAMAGE.format(found["problem"]), self.path)
+            raise DataFileError(self._damage.format(found["problem"]), self.path)
         return found
 
 

@@ -52,6 +52,8 @@ class Reader:
         Index of the first feature in the file: 1 for most LIBSVM files.
     dtype : dtype or None
         Type of the values; None (for text) means the smallest type that holds all of them exactly.
+    units : int
+        Divisor of the values: they are whole numbers of a unit if it is not 1.
     labels_replaced, other_labels : bool, ndarray or None
         Whether ``other_labels`` (labels from another file, or None) replace those of the file.
     sample_groups : ndarray of str of shape (n_samples,) or None
@@ -69,6 +71,7 @@ class Reader:
         self.shape: tuple[int | None, int | None] = (None, None)
         self.first_column = 0
         self.dtype: np.dtype | None = None
+        self.units = 1
         self.labels: np.ndarray | None = None
         self.labels_replaced = False
         self.other_labels: np.ndarray | None = None

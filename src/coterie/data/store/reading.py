@@ -18,6 +18,7 @@ from coterie.data.covariates import Covariates
 from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
+from coterie.data.scaled import divided
 from coterie.data.source import Columns, FeatureSource, Moments, annotated
 from coterie.data.store.format import (
     HEADER,
@@ -307,7 +308,15 @@ class Store:
         The first use of a sparse store reads and checks its row indices, because kernels do not check them: a
         damaged store must cause an error, not a crash.
         """
-        return self.part(0, self.shape[1])
+        return divided(self.part(0, self.shape[1]), self.units)
+
+    @property
+    def units(self) -> int:
+        """Divisor of the stored values, such as 100 for dosages in hundredths."""
+        units = self.header.get("units", 1)
+        if type(units) is not int or units < 1 or (units > 1 and self.is_sparse):
+            raise damaged(self.place.file(HEADER), f"the unit {units!r} is invalid")
+        return units
 
     def part(self, first: int, last: int, *, release: bool = False) -> StoredSource:
         """Return a source over the features from ``first`` to before ``last``. Nothing else is mapped, fetched or checked.

@@ -120,6 +120,7 @@ class StoreWriter:
                 "nonnegative": bool(self.nonnegative and self.is_sparse),
                 "origin": {"name": reader.path.name, "format": reader.format},
                 "notes": reader.notes,
+                "units": reader.units,
                 "feature_info": list(reader.feature_info),
                 "arrays": self.arrays,
             }

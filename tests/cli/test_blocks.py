@@ -1,0 +1,60 @@
+"""``--block`` of ``coterie discover`` and ``coterie predict``."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def files(shell):
+    """Write expression with labels, and proteins of most samples in another order."""
+    rng = np.random.default_rng(0)
+    names = [f"s{i}" for i in range(60)]
+    rna, protein = rng.standard_normal((60, 12)), rng.standard_normal((60, 6))
+    rna = pd.DataFrame(rna, names, [f"g{j}" for j in range(12)])
+    protein = pd.DataFrame(protein, names, [f"p{j}" for j in range(6)])
+    rna["dx"] = np.where(rna["g2"] + protein["p3"] > 0, "case", "control")
+    rna.to_csv(shell.folder / "rna.csv")
+    protein.iloc[::-1].to_csv(shell.folder / "protein.csv")
+    protein.iloc[3:].to_csv(shell.folder / "part.csv")
+    protein.iloc[3:].to_csv(shell.folder / "unnamed.csv", index=False)
+    return rna, protein
+
+
+SETTINGS = ("--label", "dx", "--fast", "--n-features-to-select", "2")
+
+
+def test_discover_and_predict(shell, files):
+    content = shell.json("discover", "rna.csv", *SETTINGS, "--block", "protein.csv", "-o", "out")
+    assert {group["name"] for group in content["groups"]} == {"rna:g2", "protein:p3"}
+    assert [block["n_features"] for block in content["blocks"]] == [12, 6]
+    new = ("new.csv", "--block-name", "rna", "--block", "protein=protein.csv", "--label", "dx")
+    files[0].iloc[::-1].to_csv(shell.folder / "new.csv")
+    predicted = shell.json("predict", "out", *new)
+    assert predicted["score"] > 0.9
+    assert predicted["predictions"][0]["sample"] == "s59"
+    assert "X lacks 1 of the 2 features" in shell.error(
+        "predict", "out", "rna.csv", "--label", "dx", "--block", "x=protein.csv"
+    )
+
+
+def test_the_table_of_matrices_is_shown(shell, files):
+    shown = shell("discover", "rna.csv", *SETTINGS, "--block", "protein.csv", "-o", "out").stdout
+    assert "Matrices" in shown
+    assert "share of the model" in shown
+
+
+def test_common_samples(shell, files):
+    command = ("discover", "rna.csv", *SETTINGS, "--block", "protein=part.csv")
+    assert "Block 'protein' lacks 3 of the samples of block 'rna': 's0', 's1', 's2'" in shell.error(*command)
+    content = shell.json(*command, "--common-samples", "-o", "out")
+    assert content["data"]["samples"] == 57
+    assert content["data"]["notes"]["samples_not_in_all_blocks_dropped"] == 3
+
+
+def test_wrong_blocks(shell, files):
+    start = ("discover", "rna.csv", *SETTINGS)
+    assert "two matrices with the name 'rna'" in shell.error(*start, "--block", "rna=protein.csv")
+    assert "absent.csv" in shell.error(*start, "--block", "absent.csv")
+    assert "require --block" in shell.error(*start, "--common-samples")
+    assert "Block 'unnamed' has 57 samples, but block 'rna' has 60" in shell.error(*start, "--block", "unnamed.csv")
