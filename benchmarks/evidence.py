@@ -59,7 +59,7 @@ PAGES = {
             "regression.py",
         )
     ),
-    "growth": Page(("growth.py",)),
+    "growth": Page(("growth.py", "layouts.py")),
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py", "grm_figures.py")),
     "marker-genes-evidence": Page(("marker_genes.py",)),
