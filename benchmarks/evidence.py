@@ -59,7 +59,7 @@ PAGES = {
             "regression.py",
         )
     ),
-    "growth": Page(("growth.py",)),
+    "growth": Page(("growth.py", "layouts.py")),
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py", "grm_figures.py")),
     "marker-genes-evidence": Page(("marker_genes.py",)),
@@ -77,6 +77,7 @@ PAGES = {
             "big_shapes.py",
         )
     ),
+    "paper-gdm": Page(()),
     "outcomes-evidence": Page(("outcomes.py",), by_hand=True),
     "pitfalls": Page(("pitfalls.py",)),
     "plain-estimators": Page(("plain_estimators.py",)),
@@ -89,6 +90,7 @@ PAGES = {
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
     "survival-evidence": Page(("survival.py", "cox_references.py"), by_hand=True),
     "validated-evidence": Page(("validated.py",)),
+    "what-saves-correlations": Page(("what_saves_correlations.py",)),
     "versions": Page(("versions.py --before ../before/src",)),
 }
 
