@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from coterie.cli.data import TABLES, DataOptions
 
@@ -59,7 +59,8 @@ def with_labels(dataset: Dataset, path: Path, options: DataOptions) -> Dataset:
     used = opening_options(options, path)
     columns = {names[0]: np.asarray(dataset.y), **other_columns(dataset, names, path, used)}
     others = {name: codes for name, codes in dataset.other_columns.items() if name not in columns}
-    return replace(dataset, y=TargetTable(columns), other_columns=others)
+    table = cast("np.ndarray", TargetTable(columns))  # Targets are read as a frame, whose columns have types of their own.
+    return replace(dataset, y=table, other_columns=others)
 
 
 def _values(name: str, first: str, dataset: Dataset, path: Path, options: DataOptions) -> np.ndarray:

@@ -363,6 +363,7 @@ def _checked(
 ) -> Input:
     """Check targets, weights, covariates, offset and sample groups, and return the input."""
     n_samples, attributes = reading.source.shape[0], dict(reading.attributes)
+    targets: np.ndarray
     classes: np.ndarray | None = None
     if target in ("none", "any") or (target == "optional" and y is None):
         labels, targets = (y if target == "any" else None), np.ones(n_samples)

@@ -108,10 +108,10 @@ class SampleProblem:
         # Subclasses may evaluate another loss.
         if all(type(loss) is UnitHinge for loss in usual):
             assert isinstance(first, UnitHinge)
-            targets = np.stack([loss.labels for loss in usual if isinstance(loss, UnitHinge)])
+            targets, weight = np.stack([loss.labels for loss in usual if isinstance(loss, UnitHinge)]), first.C * first.weight
             mean, constant = np.zeros(len(usual)), np.zeros(len(usual))
-        elif all(type(loss) is SquaredLoss and loss.C == first.C for loss in usual):
-            squared = [loss for loss in usual if isinstance(loss, SquaredLoss)]
+        elif isinstance(first, SquaredLoss) and all(type(loss) is SquaredLoss and loss.C == first.C for loss in usual):
+            squared, weight = [loss for loss in usual if isinstance(loss, SquaredLoss)], first.C * first.weight
             # Subtracting the mean first keeps the rounding errors of large targets small.
             mean = np.array([np.average(loss.targets, weights=loss.weight) * loss.centred for loss in squared])
             targets = np.stack([loss.targets - own for loss, own in zip(squared, mean.tolist(), strict=True)])
@@ -121,7 +121,7 @@ class SampleProblem:
         empty = np.empty((0, len(first.strata)))
         return cls(
             targets,
-            first.C * first.weight,
+            weight,
             np.ascontiguousarray(np.vstack([empty, *beside])),
             np.array(penalty, dtype=np.float64),
             first.centred,
