@@ -260,6 +260,8 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
     """Return chromosome and position of the features."""
     if data is None:
         table, rows = known, range(len(feature))
+    elif isinstance(data, Mapping):  # columns by name; elsewhere, a mapping has several matrices
+        table, rows = data, feature.tolist()
     else:
         found = unwrap(data)
         own = found.X.annotations if isinstance(found.X, FeatureSource) else None
