@@ -487,10 +487,10 @@ class FeatureGroups(Sequence[FeatureGroup]):
         Returns
         -------
         rows : list of dict
-            CHR, F (always 1), SNP (the support SNP), BP, P, TOTAL (number of other SNPs of the clump), NSIG, S05, S01, S001,
-            S0001 (number of them with a p-value of at least 0.05, and below 0.05, 0.01, 0.001, 0.0001), SP2, and CS95 (the
-            likely members of the whole group, see :meth:`FeatureGroup.likely_members`; the others follow PLINK). Unknown
-            values are None.
+            The columns of PLINK: CHR, F (always 1), SNP (the support SNP), BP, P, and TOTAL (number of other SNPs of the
+            clump). NSIG, S05, S01, S001 and S0001 are the numbers of them with a p-value of at least 0.05, and below 0.05,
+            0.01, 0.001 and 0.0001. SP2 lists them. CS95 lists the likely members of the whole group (see
+            :meth:`FeatureGroup.likely_members`). Unknown values are None.
 
         Examples
         --------

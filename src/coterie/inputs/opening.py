@@ -200,8 +200,9 @@ def _computed(X: Any) -> Any:
     return computed
 
 
-# Interpretation of y: as classes, as one number or one or several numbers per sample, as survival times with events, or as 1
-# and -1 for normal samples and outliers; only checked, if it is required or if it is given; unchanged; or ignored.
+# Interpretation of y: classes, one number per sample, one or several numbers per sample, survival times with events, or 1 and
+# -1 for normal samples and outliers ("normality"). "labels" and "optional" are only checked: always, or if y is given. "any"
+# is kept unchanged, "none" is ignored.
 TargetKind: TypeAlias = Literal["classes", "number", "numbers", "survival", "normality", "labels", "optional", "any", "none"]
 
 
