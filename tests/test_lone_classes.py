@@ -10,7 +10,7 @@ from coterie.filters import fisher_score
 from coterie.inputs.targets import LoneClassWarning, read_labels
 from coterie.methods import SCORES
 from tests.bad_inputs.cases import good
-from tests.bad_inputs.run import ESTIMATORS, NUMBERS
+from tests.bad_inputs.run import ESTIMATORS, NUMBERS, TARGETS
 
 # These learn from two classes only, and refuse a third one whatever its size.
 TWO_CLASSES = ("oscar", "gflasso", "ncfgs", "nctfgs")
@@ -24,6 +24,7 @@ WITHOUT_CLASSES = (
     "grm, variance",
     *(f"filter, {name}" for name, score in SCORES.items() if not score.supervised),
     *NUMBERS,
+    *TARGETS,
 )
 NAMES = [name for name, one in ESTIMATORS.items() if not is_regressor(one) and name not in WITHOUT_CLASSES]
 

@@ -176,7 +176,8 @@ def _fit_and_use(estimator: BaseEstimator, fit: Fit) -> str | None:
             return f"{attribute} is not finite"
     for method in ("predict", "decision_function"):
         if hasattr(estimator, method):
-            given = np.asarray(getattr(estimator, method)(later, **(offset if later is fit.X else {})))
+            known = offset if np.shape(later)[:1] == np.shape(fit.offset)[:1] else {}
+            given = np.asarray(getattr(estimator, method)(later, **known))
             if given.dtype.kind == "f" and not np.isfinite(given).all():
                 return f"{method} is not finite"
     return None

@@ -203,7 +203,7 @@ def test_deviance_of_folds_is_that_of_scaled_outputs():
     X, y = hazards(n=120)
     model = GroupDiscoverySurvivalCV(2, cv=3, random_state=0)
     data = model._read(X, y)
-    deviance = model._held_out_deviance(data)
+    deviance = model._held_out_deviance(data, model._held_out_scores(data))
     held_out, outputs = np.arange(0, 120, 2), (X[::2, 3] - X[::2, 8])[:, None]
     plain, scaled, contrary, constant = deviance([outputs, 7.0 * outputs + 2.0, -outputs, 0.0 * outputs], held_out)
     assert plain == pytest.approx(scaled, rel=1e-9)
@@ -232,7 +232,7 @@ def test_deviance_of_folds_is_that_of_scaled_outputs():
         (lambda y: y * [0, 1] + [5, 0], "has the same time for all samples"),
         (lambda y: np.column_stack([y[:, 0], 2.0 * y[:, 1]]), "Neither column contains 0 and 1 only"),
         (lambda y: np.column_stack([y[:, 1], y[:, 1]]), "Both columns contain 0 and 1 only"),
-        (lambda y: np.where(np.arange(60)[:, None] == 7, np.nan, y), "Neither column contains 0 and 1 only"),
+        (lambda y: np.where(np.arange(60)[:, None] == 7, np.nan, y), "The time of sample 7 is NaN"),
         (lambda y: pd.DataFrame({"event": y[:, 1], "time": np.where(np.arange(60) == 7, np.nan, y[:, 0])}), "sample 7 is NaN"),
         (lambda y: pd.DataFrame({"event": 2 * y[:, 1], "time": y[:, 0]}), "The event of sample .* is 2. Events must be 1"),
         (lambda y: pd.DataFrame({"event": y[:, 1] > 0, "time": ["soon"] * 60}), "values of time must be numbers"),
