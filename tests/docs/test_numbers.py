@@ -1,4 +1,4 @@
-"""Numbers in the text of the pages of evidence stand in their tables; see ``docs/scripts/numbers.py``."""
+"""Numbers in the text of the pages of evidence stand in their tables; see ``docs/scripts/prose_numbers.py``."""
 
 import importlib.util
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SPEC = importlib.util.spec_from_file_location("numbers_of_pages", DOCS / "scripts" / "numbers.py")
+SPEC = importlib.util.spec_from_file_location("numbers_of_pages", DOCS / "scripts" / "prose_numbers.py")
 numbers = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(numbers)
 

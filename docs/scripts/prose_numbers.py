@@ -1,7 +1,7 @@
 """Check that the numbers in the text of a page of evidence stand in the tables of that page.
 
-    python docs/scripts/numbers.py                               list the numbers that no table has
-    python docs/scripts/numbers.py docs/evidence/family.md       the same for some pages
+    python docs/scripts/prose_numbers.py                               list the numbers that no table has
+    python docs/scripts/prose_numbers.py docs/evidence/family.md       the same for some pages
 
 Checked are all numbers with a decimal point, and in paragraphs that begin with ``Result`` and in the list after them also
 whole numbers from ten on. A number is found if it is a rounded number of a table or a printed output, also as a percentage
