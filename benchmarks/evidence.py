@@ -45,7 +45,9 @@ PAGES = {
     ),
     "correlation-groups-evidence": Page(("correlation_groups.py --limit 15",), by_hand=True),
     "correlation-profile-evidence": Page(("figure_1.py", "all_pairs.py"), by_hand=True),
-    "error-control": Page(("error_control.py --seeds report --page", "error_bounds.py", "member_sets.py --page")),
+    "error-control": Page(
+        ("error_control.py --seeds report --page", "error_bounds.py", "member_sets.py --page", "effect_intervals.py")
+    ),
     "examples": Page(
         tuple(f"../examples/{name}.py" for name in ("faces", "digits", "text", "snps", "single_cells")), by_hand=True
     ),

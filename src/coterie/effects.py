@@ -1,8 +1,9 @@
 """Effects of groups: log-odds, logarithms of hazard or rate ratios, or units of the target, per standard deviation.
 
-The effects come from one regression of the target on the support features of all groups, not from the weights of the model,
-which shrink with C. They are estimates after selection: the same samples chose the features, so that effects are too large
-on average, and intervals do not show whether an effect exists.
+The effects come from regressions of the target on the support features, not from the weights of the model, which shrink with
+C. Significant groups are estimated together, and every other group beside them: many features without an effect in one
+regression would leave too small errors. The intervals are adjusted for the selection of the groups among all features. The
+effects themselves are too large on average, because the same samples chose the features.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from coterie._numba import one_blas_thread
 from coterie._warnings import ignored
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
 from coterie.estimators.documentation import documented
-from coterie.groups import FeatureGroups
+from coterie.groups import FeatureGroup, FeatureGroups
 from coterie.inputs.offsets import by_output, check_offset
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
@@ -27,8 +28,10 @@ from coterie.solver.loss import trait
 from coterie.solver.regression import effects as regression_effects
 from coterie.solver.regression import standardised
 
-# Groups that are fitted jointly, and groups that get an effect at all.
-_BLOCK, _MAX_GROUPS = 100, 2000
+# Groups that are fitted jointly, groups that get an effect at all, and regressions for groups that are not significant.
+_BLOCK, _MAX_GROUPS, _MAX_SINGLE = 100, 2000, 200
+# Expected share of intervals that miss their effect, and the false discovery rate of significant groups by default.
+_MISSED, _FDR = 0.05, 0.1
 # Kinds of ratios that are exponentials of effects, by the regression.
 _RATIOS = {"logistic": "odds", "poisson": "rate"}
 # Products of samples and squared features per Newton step, and bounds of the number of samples that follow from it.
@@ -42,8 +45,8 @@ class GroupEffects:
     Attributes
     ----------
     effects, low, high : ndarray of shape (n_groups, n_outputs)
-        Effects and limits of their 95 % intervals (NaN if unknown). More than two classes have one output per class, against
-        the rest, and several targets have one output each. Otherwise there is one output.
+        Effects and limits of their intervals (NaN if unknown). More than two classes have one output per class, against the
+        rest, and several targets have one output each. Otherwise there is one output.
     classes : ndarray or None
         The classes; None for numbers and survival times.
     n_samples : int
@@ -56,6 +59,8 @@ class GroupEffects:
         Scales of several targets, relative to which their effects are compared.
     ratio_kind : {"odds", "hazard", "rate"} or None
         What the exponential of an effect is a ratio of.
+    level : float
+        Level of each interval, for an expected share of 95 % of the intervals that contain their effect.
 
     Examples
     --------
@@ -79,6 +84,7 @@ class GroupEffects:
     target_names: tuple[str, ...] | None = None
     target_scale: np.ndarray | None = None
     ratio_kind: str | None = None
+    level: float = 1.0 - _MISSED
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
         """Return the groups with their effects.
@@ -134,7 +140,7 @@ def group_effects(
     offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
 ) -> GroupEffects:
-    """Estimate the effect of each group, with a 95 % interval, from one regression on all support features.
+    """Estimate the effect of each group, with a 95 % interval that is adjusted for the selection of the groups.
 
     Parameters
     ----------
@@ -156,22 +162,30 @@ def group_effects(
     Notes
     -----
     For classes, the effect is the log-odds of the second class per standard deviation of the support feature, given the
-    support features of the other groups and the covariates. With more than two classes there is one effect per class, against
-    the rest. It is the coefficient of a logistic regression with a weak normal prior (standard deviation 3), which keeps it
-    finite if the classes are separated. For numbers, it is the coefficient of a least-squares regression, in target units. For
-    survival times, it is the log hazard ratio of a Cox regression with Efron's rule for ties and the same prior. For counts
-    (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson regression with the same prior. Each of several
-    targets has a regression of its own.
+    support features of the other significant groups and the covariates. Groups are significant if :func:`group_confidence` has
+    selected them. Fixed features are always given. Without evidence, all groups are estimated together. With more than two
+    classes there is one effect per class, against the rest. It is the coefficient of a logistic regression with a weak normal
+    prior (standard deviation 3), which keeps it finite if the classes are separated. For numbers, it is the coefficient of a
+    least-squares regression, in target units. For survival times, it is the log hazard ratio of a Cox regression with Efron's
+    rule for ties and the same prior. For counts (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson
+    regression with the same prior. Each of several targets has a regression of its own.
 
     The intervals are Wald intervals: from the curvature for classes and survival times, and heteroscedasticity-robust (HC3)
     for numbers. Those of counts are the wider of robust and quasi-Poisson intervals. With sample groups, standard errors are
     cluster-robust and at least those of independent samples, and the quantile is that of a t distribution. With no more sample
     groups than coefficients, there is no interval.
 
-    The effects do not depend on C, apart from the choice of features. The same samples chose the features, so that effects
-    are too large on average. An interval that excludes 0 is therefore no evidence for a group: with random labels, nearly all
-    intervals of features that were chosen among many exclude it. More than 100 groups are fitted in blocks
-    of 100. Many samples are represented by some of them.
+    The same samples chose the features and give the effects. If R groups were selected among m features, the level of each
+    interval is therefore :math:`1 - 0.05 R / m` (for K > 1 outputs, :math:`1 - 0.05 R / (m K)`), so that an expected share of
+    5 % of the intervals miss their effect (false coverage rate, Benjamini and Yekutieli 2005). Without evidence, more of them
+    do if many groups are estimated from few samples. The effects themselves remain too large on average. They do not depend
+    on C, apart from the choice of features. More than 100 significant groups are fitted in blocks of 100. Many samples are
+    represented by some of them.
+
+    References
+    ----------
+    Y. Benjamini and D. Yekutieli, "False discovery rate-adjusted multiple confidence intervals for selected parameters",
+    Journal of the American Statistical Association 100, 2005.
 
     Examples
     --------
@@ -181,7 +195,7 @@ def group_effects(
     >>> model = GroupDiscoveryRegressor(2).fit(X, y)
     >>> group = group_effects(model, X, y).attach_to(model).groups_[0]
     >>> group.names[0], round(group.effect, 1), [round(limit, 1) for limit in group.effect_interval]
-    ('bmi', 32.1, [25.9, 38.3])
+    ('bmi', 32.1, [24.0, 40.2])
     """
     if not isinstance(model, GroupDiscovery) or task_of(model) == "one-class":
         raise TypeError(
@@ -204,10 +218,13 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
     names = data.target_names
     n_outputs = n_classes if n_classes > 2 else 1 if names is None else len(names)
     n_described = min(len(groups), _MAX_GROUPS)
+    level = 1.0 - _MISSED * len(groups) / (max(data.source.shape[1], len(groups)) * (n_outputs if n_outputs > 1 else 1))
     effects = np.full((len(groups), n_outputs), np.nan)
     low, high, gap = effects.copy(), effects.copy(), 0.0
     used = np.arange(data.n_samples) if data.weight is None else np.flatnonzero(data.weight > 0)
-    n_columns = min(n_described, _BLOCK) + (0 if data.covariates is None else data.covariates.shape[1])
+    regressions = _regressions(groups, n_described)
+    n_columns = max((len(given) + len(own) for given, own in regressions), default=0)
+    n_columns += 0 if data.covariates is None else data.covariates.shape[1]
     most = int(np.clip(_WORK / max(1, n_columns) ** 2, _MIN_SAMPLES, _MAX_SAMPLES))
     # Sampling by class does not change the log-odds ratios of two classes. It would change those against a mixed rest.
     rows = spread_sample(used, data.targets if n_classes == 2 else None, most)
@@ -216,11 +233,12 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
     others = np.empty((len(rows), 0)) if data.covariates is None else data.covariates[rows]
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     with one_blas_thread():
-        for start in range(0, n_described, _BLOCK):
-            part = slice(start, min(start + _BLOCK, n_described))
-            columns = data.source.columns(groups.support[part])[rows]
+        others = standardised(others, weight)
+        for given, own in regressions:
+            columns = data.source.columns(groups.support[np.append(own, given)])[rows]
             dense = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
-            design = np.column_stack([np.ones(len(rows)), standardised(dense, weight), standardised(others, weight)])
+            design = np.column_stack([np.ones(len(rows)), standardised(dense, weight), others])
+            first = slice(1, 1 + len(own))
             for output in range(n_outputs):
                 offset = None if offsets is None else offsets[:, output]
                 if data.is_survival:
@@ -228,11 +246,31 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
                 else:
                     wanted = by_output(targets)[:, output] if n_classes == 0 else targets == (output if n_classes > 2 else 1)
                     found = regression_effects(family, design, wanted.astype(np.float64), weight, clusters, offset)
-                own = slice(1, 1 + dense.shape[1])
-                effects[part, output] = found.effect[own]
-                low[part, output] = found.effect[own] - found.quantile * found.error[own]
-                high[part, output] = found.effect[own] + found.quantile * found.error[own]
+                effects[own, output] = found.effect[first]
+                low[own, output], high[own, output] = (limits[first] for limits in found.interval(level))
                 gap = max(gap, found.gap)
     effects, low, high = (data.in_units(values) for values in (effects, low, high))
     kind = "hazard" if data.is_survival else _RATIOS.get(family)
-    return GroupEffects(effects, low, high, data.classes, len(rows), gap, names, data.target_scale, kind)
+    return GroupEffects(effects, low, high, data.classes, len(rows), gap, names, data.target_scale, kind, level)
+
+
+def _regressions(groups: FeatureGroups, n_described: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the regressions as pairs: positions of the groups that are given only, and of those whose effects are estimated.
+
+    Significant groups and fixed features are estimated together, in blocks. They are given in the regressions of the others.
+    """
+    together = np.array([_is_significant(group) is not False for group in groups][:n_described], dtype=bool)
+    joint, single = np.flatnonzero(together), np.flatnonzero(~together)
+    blocks = [joint[start : start + _BLOCK] for start in range(0, len(joint), _BLOCK)]
+    width = max(1, -(-len(single) // _MAX_SINGLE))
+    given = joint[:_BLOCK]
+    return [(given[:0], block) for block in blocks] + [
+        (given, single[start : start + width]) for start in range(0, len(single), width)
+    ]
+
+
+def _is_significant(group: FeatureGroup) -> bool | None:
+    """Return True if a group is significant, and None if that is unknown, as for fixed features."""
+    if group.selected is not None:
+        return group.selected
+    return None if group.q_value is None or np.isnan(group.q_value) else group.q_value <= _FDR

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from coterie.solver.cox import CoxLoss
 from coterie.solver.loss import LossState
@@ -14,7 +13,6 @@ from coterie.solver.regression import Estimate, with_clusters
 _PRIOR = 3.0
 _MAX_STEPS, _MAX_HALVINGS = 100, 40
 _TOLERANCE = 1e-12
-_LEVEL = 0.95
 
 
 class CoxRegression:
@@ -109,7 +107,7 @@ def cox_effects(
     found = CoxRegression(design, targets, weight, offset)
     error = np.sqrt(np.diag(found.covariance))
     error[0] = np.nan
-    estimate = Estimate(found.coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), found.gap, found.n_iter)
+    estimate = Estimate(found.coef, error, gap=found.gap, n_iter=found.n_iter)
     if clusters is None and not robust:
         return estimate
     scores = np.zeros_like(design)

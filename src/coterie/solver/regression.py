@@ -14,7 +14,6 @@ from scipy.linalg import solve_triangular
 _PRIOR, _PRIOR_INTERCEPT = 3.0, 10.0
 _MAX_STEPS, _MAX_HALVINGS = 100, 40
 _TOLERANCE = 1e-12
-_LEVEL = 0.95
 # Smallest pivot of columns that are not collinear, relative to the largest one.
 _COLLINEAR = 1e-10
 # Largest logarithm of an expected count. Its exponential does not overflow in products.
@@ -29,18 +28,22 @@ FAMILIES = ("linear", "logistic", "poisson", "huber")
 
 
 class Estimate(NamedTuple):
-    """Effects of some features with standard errors (NaN if unknown), and the quantile for the limits of the interval.
+    """Effects of some features with standard errors (NaN if unknown).
 
-    ``gap`` is the certified distance of the objective from its optimum, relative to the objective, and ``n_iter`` the number
-    of Newton steps. ``freedom`` is the number of degrees of freedom of the t distribution of effect over error.
+    ``freedom`` is the number of degrees of freedom of the t distribution of effect over error (NaN if unknown). ``gap`` is the
+    certified distance of the objective from its optimum, relative to the objective, and ``n_iter`` the number of Newton steps.
     """
 
     effect: np.ndarray
     error: np.ndarray
-    quantile: float
+    freedom: float = np.inf
     gap: float = 0.0
     n_iter: int = 1
-    freedom: float = np.inf
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Return the limits of the intervals that contain the effects with a probability of ``level``."""
+        width = stats.t.isf((1.0 - level) / 2.0, self.freedom) * self.error
+        return self.effect - width, self.effect + width
 
     @property
     def p_value(self) -> np.ndarray:
@@ -90,9 +93,9 @@ def logistic_effects(
     covariance = np.linalg.inv(hessian)
     error = np.sqrt(np.diag(covariance))
     if clusters is None:
-        return Estimate(coef, error, float(stats.norm.ppf(0.5 + _LEVEL / 2)), gap, n_iter)
+        return Estimate(coef, error, gap=gap, n_iter=n_iter)
     scores = design * (weight * (labels - probability))[:, None]
-    return with_clusters(Estimate(coef, error, 0.0, gap, n_iter), scores, covariance, clusters)
+    return with_clusters(Estimate(coef, error, gap=gap, n_iter=n_iter), scores, covariance, clusters)
 
 
 class PoissonFit(NamedTuple):
@@ -147,8 +150,7 @@ def poisson_fit(
     errors = residual / np.maximum(1.0 - leverage, 1e-3)
     robust = np.sqrt((((design * (np.sqrt(weight) * errors)[:, None]) @ covariance) ** 2).sum(axis=0))
     error = np.maximum(np.sqrt(dispersion * np.diag(covariance)), robust)
-    quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, free)) if free > 0 else np.nan
-    found = Estimate(coef, error, quantile, gap, n_iter, freedom=max(free, 1.0))
+    found = Estimate(coef, error, free if free > 0 else np.nan, gap, n_iter)
     if clusters is not None:
         found = with_clusters(found, design * (weight * errors)[:, None], covariance, clusters)
     return PoissonFit(found, mean, dispersion)
@@ -188,7 +190,7 @@ def huber_fit(design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clust
     robust = np.sqrt((((scores * np.sqrt(weight)[:, None]) @ inverse) ** 2).sum(axis=0))
     variance = float(weight @ cut**2) / free
     equal = np.sqrt(variance * np.maximum(np.diag(inverse @ ((design.T * weight) @ design) @ inverse), 0.0))
-    found = Estimate(coef, np.maximum(robust, equal), float(stats.t.ppf(0.5 + _LEVEL / 2, free)), freedom=free)
+    found = Estimate(coef, np.maximum(robust, equal), free)
     return HuberFit(found if clusters is None else with_clusters(found, scores * weight[:, None], inverse, clusters), cut)
 
 
@@ -292,7 +294,7 @@ def linear_effects(
         errors = root * residual / (1.0 - np.minimum(leverage, 1.0))
         error[varying] = np.sqrt((((own * errors[:, None]) @ covariance) ** 2).sum(axis=0))
     error[~np.isfinite(error)] = np.nan
-    found = Estimate(coef, error, float(stats.t.ppf(0.5 + _LEVEL / 2, free)), freedom=free)
+    found = Estimate(coef, error, free)
     if clusters is None:
         return found
     full = np.zeros((design.shape[1], design.shape[1]))
@@ -307,13 +309,12 @@ def with_clusters(found: Estimate, scores: np.ndarray, bread: np.ndarray, cluste
     """
     n_clusters = int(clusters.max()) + 1
     if n_clusters <= scores.shape[1]:
-        return found._replace(error=np.full(scores.shape[1], np.nan), quantile=np.nan)
+        return found._replace(error=np.full(scores.shape[1], np.nan), freedom=np.nan)
     sums = np.zeros((n_clusters, scores.shape[1]))
     np.add.at(sums, clusters, scores)
     spread = sums @ bread
     error = np.sqrt((spread**2).sum(axis=0) * n_clusters / (n_clusters - 1))
-    quantile = float(stats.t.ppf(0.5 + _LEVEL / 2, n_clusters - 1))
-    return found._replace(error=np.maximum(error, found.error), quantile=quantile, freedom=n_clusters - 1)
+    return found._replace(error=np.maximum(error, found.error), freedom=n_clusters - 1)
 
 
 def _sigmoid(outputs: np.ndarray) -> np.ndarray:
@@ -340,7 +341,7 @@ def joint_p_values(
     found = linear_effects(design, targets, weight, clusters)
     varying = np.flatnonzero(design.any(axis=0))
     free = len(targets) - len(varying)
-    if free <= 0 or np.isnan(found.quantile):
+    if free <= 0 or np.isnan(found.freedom):
         return np.ones(design.shape[1])
     residual = targets - design @ found.effect
     variance = float(weight @ residual**2) / free
