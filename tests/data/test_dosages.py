@@ -232,3 +232,32 @@ def test_a_fam_file_with_further_columns(tmp_path, genotypes):
     found = open_features(tmp_path / "x.bed", phenotype=tmp_path / "p.txt")
     assert found.y.tolist() == list(range(30))
     np.testing.assert_array_equal(matrix(found), genotypes)
+
+
+@pytest.mark.parametrize("kind", ["vcf", "bed"])
+def test_files_with_iid_only(tmp_path, genotypes, kind):
+    """PLINK 2 writes phenotypes and covariates without families."""
+    if kind == "vcf":
+        write_vcf(tmp_path / "x.vcf", genotypes)
+    else:
+        bed_reader = pytest.importorskip("bed_reader")
+        bed_reader.to_bed(tmp_path / "x.bed", genotypes, properties={"iid": PEOPLE, "fid": ["F"] * 30})
+    path, other = tmp_path / f"x.{kind}", tmp_path / "p.txt"
+    rows = "".join(f"{name} {i} {i % 3} c{i % 5}\n" for i, name in reversed(list(enumerate(PEOPLE[:27]))))
+    other.write_text(f"#IID height age clinic\n{rows}")
+    found = open_features(
+        path, phenotype=other, covariates=other, covariate_names="age", sample_groups="clinic", label="height"
+    )
+    assert found.y.tolist() == list(range(27))
+    assert found.covariates.values[:, 0].tolist() == [i % 3 for i in range(27)]
+    assert found.sample_groups.tolist() == [f"c{i % 5}" for i in range(27)]
+    other.write_text("IID\n" + "\n".join(PEOPLE))
+    with pytest.raises(DataFileError, match="With a header, FID may be absent"):
+        open_features(path, phenotype=other)
+    if kind == "bed":
+        other.write_text(f"IID height age clinic\n{rows}")
+        fam = tmp_path / "x.fam"
+        lines = fam.read_text().splitlines()
+        fam.write_text("\n".join([lines[0].replace(PEOPLE[0], PEOPLE[1]).replace("F", "G", 1), *lines[1:]]) + "\n")
+        with pytest.raises(DataFileError, match=f"'{PEOPLE[1]}', occur in several families. .* require the column FID"):
+            open_features(path, phenotype=other)

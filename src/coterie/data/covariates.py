@@ -122,7 +122,10 @@ def _from_text(name: str, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
 
 
 class CovariateFile(NamedTuple):
-    """Columns of a PLINK text file, such as covariates: their names, and their text by (FID, IID)."""
+    """Columns of a PLINK text file, such as covariates: their names, and their text by (FID, IID).
+
+    In a file without families, FID is empty.
+    """
 
     path: Path
     names: list[str]
@@ -183,18 +186,26 @@ def read_covariate_file(path: Any, names: Any = None) -> CovariateFile:
 
 
 def read_sample_table(path: Path, lines: list[list[str]], what: str, prefix: str = "") -> CovariateFile:
-    """Return the words of a file with FID, IID and further columns by sample, with or without a header."""
-    if not lines or len(lines[0]) < 3:
-        raise DataFileError(f"the file must have the columns FID, IID and at least one {what}.", path, line=1)
-    has_header = lines[0][0].lstrip("#").upper() == "FID" and lines[0][1].upper() == "IID"
-    names = lines[0][2:] if has_header else [f"{prefix}{k}" for k in range(1, len(lines[0]) - 1)]
+    """Return the words of a file with FID, IID and further columns by sample, with or without a header.
+
+    As in PLINK 2, the header may begin with IID. Such a file has no families.
+    """
+    head = [word.lstrip("#").upper() for word in lines[0][:2]] if lines else []
+    n_keys = 1 if head[:1] == ["IID"] else 2
+    has_header = n_keys == 1 or head == ["FID", "IID"]
+    if not lines or len(lines[0]) <= n_keys:
+        raise DataFileError(
+            f"the file must have the columns FID, IID and at least one {what}. With a header, FID may be absent.", path, line=1
+        )
+    names = lines[0][n_keys:] if has_header else [f"{prefix}{k}" for k in range(1, len(lines[0]) - 1)]
     rows: dict[tuple[str, str], list[str]] = {}
     for number, row in enumerate(lines[1:] if has_header else lines, start=1 + has_header):
-        if len(row) != len(names) + 2:
-            raise DataFileError(f"the line has {len(row)} columns instead of {len(names) + 2}.", path, line=number)
-        if (row[0], row[1]) in rows:
-            raise DataFileError(f"sample {row[0]} {row[1]} occurs twice.", path, line=number)
-        rows[row[0], row[1]] = row[2:]
+        if len(row) != len(names) + n_keys:
+            raise DataFileError(f"the line has {len(row)} columns instead of {len(names) + n_keys}.", path, line=number)
+        key = ("", row[0]) if n_keys == 1 else (row[0], row[1])
+        if key in rows:
+            raise DataFileError(f"sample {' '.join(row[:n_keys])} occurs twice.", path, line=number)
+        rows[key] = row[n_keys:]
     return CovariateFile(path, names, rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,7 +101,20 @@ class GenotypeReader(Reader):
         raise NotImplementedError
 
     def _keys(self, samples: list[Sample], rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return FID and IID of some samples in a file with these rows. Without families, the IID must be unique."""
+        """Return FID and IID of some samples in a file with these rows.
+
+        Without families in the data or in the file, samples are matched by an IID that is unique in the other.
+        """
+        rows = list(rows)
+        if rows and not any(fid for fid, _ in rows):
+            repeated = [iid for iid, count in Counter(sample.iid for sample in self._samples).items() if count > 1]
+            if repeated:
+                raise DataFileError(
+                    f"{len(repeated)} IID(s), such as {repeated[0]!r}, occur in several families. The files of phenotypes and "
+                    "covariates require the column FID.",
+                    self.path,
+                )
+            return [("", sample.iid) for sample in samples]
         if all(sample.fid is not None for sample in samples):
             return [(str(sample.fid), sample.iid) for sample in samples]
         known: dict[str, list[str]] = {}
