@@ -66,6 +66,19 @@ def shortened(name: Any, most: int = _SHOWN_LETTERS) -> str:
     return f"{full[:most]}… ({len(full):,} characters)" if len(full) > most else full
 
 
+def of_requested(selected: float, requested: int) -> str:
+    """Return a number of selected features, and the number requested if it differs. NaN stands for unknown.
+
+    Examples
+    --------
+    >>> from coterie.markup import of_requested
+    >>> of_requested(20.0, 20), of_requested(3.6, 20), of_requested(float("nan"), 20)
+    ('20', '3.6 of 20', '20')
+    """
+    known = selected == selected and selected != requested
+    return f"{round(selected, 1):g} of {requested:,}" if known else f"{requested:,}"
+
+
 def notebook_table(
     title: str,
     heads: Sequence[str],

@@ -410,16 +410,16 @@ def show_groups(result: Discovery, console: Console) -> None:
 
 def _figures(result: Discovery) -> Table:
     """Return the most important figures as a table of two columns. All figures are in result.json and in the report."""
-    from coterie.report.judgement import interval_text
+    from coterie.report.judgement import figure_text, interval_text
 
     facts: dict[str, str] = {}
     held_out, model = result.held_out, result.model
     if held_out is not None:
-        facts[f"held-out {held_out.score}"] = f"{held_out.value:.3g}{interval_text(held_out.interval, held_out.level)}"
-        facts[f"baseline ({held_out.baseline})"] = f"{held_out.constant:.3g}"
+        facts[f"held-out {held_out.score}"] = f"{figure_text(held_out.value)}{interval_text(held_out.interval, held_out.level)}"
+        facts[f"baseline ({held_out.baseline})"] = figure_text(held_out.constant)
     elif result.training_score is not None:
         name = next((name for name in result.summary if name.endswith("on the training data")), "training score")
-        facts[name] = f"{result.training_score:.3g}"
+        facts[name] = figure_text(result.training_score)
     n_features = sum(map(len, result.groups))
     facts["groups"] = f"{len(result.groups):,} with {n_features:,} feature{'s' * (n_features != 1)}"
     facts["C"] = f"{model.C_:.4g}"

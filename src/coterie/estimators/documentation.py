@@ -361,6 +361,11 @@ held_out_scores_ : dict of str to float
     also ``roc_auc`` and ``brier_score`` (of probabilities calibrated without the fold), for numbers ``r2`` and
     ``mean_absolute_error``. A ``scoring`` of another kind is a mean over the folds; only with ``nested``.
 
+held_out_curves_ : dict of str to list of dict
+    Curves of these predictions: ``roc``, one per class (two classes: of the second one), and ``calibration``, observed
+    against predicted shares of classes or means of targets, in bins of similar predictions; only with ``nested``, not for
+    survival times.
+
 held_out_intervals_ : dict of str to tuple of float
     Intervals (95 %) of these scores on new samples, or on new sample groups if there are ``groups``; only with ``nested``.
 

@@ -184,7 +184,8 @@ def blocks_markup(blocks: Sequence[Content], score: str | None) -> Markup:
         "those of the whole procedure with one block, and with all others. What a block adds is the mean difference over the "
         "folds, with its 95% interval."
     )
-    return join([tag("table", head, tag("tbody", *rows), class_="facts-table"), tag("p", note, class_="quiet")])
+    table = tag("table", head, tag("tbody", *rows), class_="facts-table")
+    return join([tag("div", table, class_="wide-table"), tag("p", note, class_="quiet")])
 
 
 def _with_interval(own: Content, name: str) -> str:

@@ -25,6 +25,7 @@ from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
 from coterie.report.blocks import BlockContribution
+from coterie.report.confidential import without_samples
 from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.held_out import HeldOut, score_curve
@@ -366,24 +367,28 @@ class Discovery:
         columns, rows = self.table()
         return data_frame(rows, columns)
 
-    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
+    def report(self, path: str | os.PathLike[str] | None = None, *, samples: bool = True) -> Report:
         """Create the report page, which a notebook displays.
 
         Parameters
         ----------
         path : path, default=None
             File to save the page to.
+        samples : bool, default=True
+            Whether the page may have values of single samples. Set it to False for confidential data: figures then show
+            means and shares of at least five samples only.
 
         Returns
         -------
         report : coterie.report.Report
         """
-        made = Report(render(self.to_dict() | {"files": []}))
+        shown = self if samples else without_samples(self)
+        made = Report(render(shown.to_dict() | {"files": []}))
         if path is not None:
             made.save(path)
         return made
 
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> list[str]:
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False, samples: bool = True) -> list[str]:
         """Write a result folder, which :func:`coterie.load` reads.
 
         Parameters
@@ -393,13 +398,16 @@ class Discovery:
             files are complete.
         overwrite : bool, default=False
             Whether to replace an existing result.
+        samples : bool, default=True
+            Whether the files may have values of single samples, as for :meth:`report`. With False, the saved model also
+            lacks the held-out predictions.
 
         Returns
         -------
         files : list of str
             Names of the files.
         """
-        return write_result(folder, self, overwrite=overwrite)
+        return write_result(folder, self if samples else without_samples(self), overwrite=overwrite)
 
     def predict(self, X: FeaturesLike, **options: CovariatesLike) -> np.ndarray:
         """Predict new samples with :attr:`model`.
