@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from coterie.groups.columns import COLUMNS, Column, Content, shown
-from coterie.markup import Markup, join, shortened, tag, text
+from coterie.markup import Markup, join, shortened, tag, text, wide_table
 from coterie.report.blocks import blocks_markup
 from coterie.report.judgement import (
     DOES_NOT_PREDICT,
@@ -127,7 +127,9 @@ def _prediction(content: Content) -> Markup:
         fallback = {"classification": "The class", "survival": "The time"}.get(content["task"], "The target")
         name = tag("strong", tag("bdi", shortened(target.get("label") or fallback, _SHOWN_LETTERS)))
         verb = _VERBS["" if score is None else score.prediction]
-        start = join([name, _counts(target, content), verb.replace(" is ", " are ") if target.get("targets") else verb, source])
+        start = join(
+            [name, _counts(target, content), verb.replace(" is ", " are ") if target.get("targets") else verb, source]
+        )
     if score is None:
         training = _training(content)
         return join([start, f"; {training}." if training else "."])
@@ -355,9 +357,7 @@ def _held_out(held_out: Content) -> Markup:
         cells = (name, number(figure["value"]), known, "–" if constant is None else _score(constant))
         rows.append(tag("tr", *(tag("td", cell) for cell in cells)))
     heads = ("score", "value", "interval" if level is None else f"{level:.0%} interval", held_out["baseline"])
-    table = tag(
-        "table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows), class_="facts-table"
-    )
+    table = wide_table(tag("thead", tag("tr", *(tag("th", head) for head in heads))), rows)
     return join([table, _confusion(held_out.get("confusion")), curves_markup(held_out.get("curves"))])
 
 
@@ -377,7 +377,7 @@ def _confusion(confusion: Content | None) -> Markup:
         tag("tr", tag("td", name), *(tag("td", number(int(count) if count == int(count) else count)) for count in counts))
         for name, counts in zip(names, confusion["counts"], strict=True)
     )
-    return tag("table", tag("thead", head), tag("tbody", *rows), class_="facts-table")
+    return wide_table(tag("thead", head), rows)
 
 
 def fold(name: str, inside: Markup) -> list[Markup]:

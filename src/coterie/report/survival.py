@@ -9,7 +9,7 @@ import numpy as np
 from coterie.groups.columns import Content, Record
 from coterie.inputs.survival import read_survival
 from coterie.inputs.targets import read_sample_weight
-from coterie.markup import Markup, join, tag
+from coterie.markup import Markup, join, tag, wide_table
 from coterie.validation.survival import log_rank_p_value, survival_curve
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def curves_markup(curves: Content | None) -> Markup:
         for own in curves["groups"]
     ]
     body = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
-    table = tag(
-        "table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *body), class_="facts-table"
-    )
+    table = wide_table(tag("thead", tag("tr", *(tag("th", head) for head in heads))), body)
     test = (
         f"Log-rank test of the three groups: p = {curves['p_value']:.2g} (approximate)."
         if curves["p_value"] is not None
