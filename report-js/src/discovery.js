@@ -7,6 +7,7 @@ import { classesPicture } from "./pictures/classes.js";
 import { genomePicture } from "./pictures/genome.js";
 import { heldOutPictures } from "./pictures/heldout.js";
 import { groupsPicture } from "./pictures/groups.js";
+import { markersPicture } from "./pictures/markers.js";
 import { pixelPicture } from "./pictures/pixels.js";
 import { scorePicture } from "./pictures/score.js";
 
@@ -54,6 +55,8 @@ export function discoveryPage(data) {
     page.groups.n
   )
     made.push(classesPicture(page));
+  if (data.class_effects && !data.targets && data.classes?.length > 2 && page.groups.n)
+    made.push(markersPicture(page));
   if (page.groups.n) made.push(chosenPanel(page));
   const small = made.filter((part) => !part.node.classList.contains("wide"));
   if (small.length === 1) small[0].node.classList.add("alone");

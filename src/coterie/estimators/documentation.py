@@ -387,9 +387,9 @@ groups : array-like of shape (n_samples,) or str, default=None
     AnnData object (``obs``) or a path. None uses those of a data set or store.
 """,
     "feature_names": """
-feature_names : array-like of str or callable, default=None
-    Names of the features, for data without names; or a function that returns them, such as ``get_feature_names_out`` of the
-    preceding step in a pipeline.
+feature_names : array-like of str, callable or transformer, default=None
+    Names of the features, for data without names; or a function that returns them; or the fitted transformer that made X,
+    such as a vectorizer, with ``get_feature_names_out``.
 """,
     "client": """
 client : distributed.Client, default=None
