@@ -126,13 +126,13 @@ function boxes(page, g, values, width) {
   });
   const isPart = values && data.values.n < data.samples;
   const some = isPart ? ` (${num(data.values.n)} of ${num(data.samples)})` : "";
-  const box = quartiles ? "quartiles and median" : "mean ± standard deviation";
+  const shape = quartiles ? "quartiles and median" : "mean ± standard deviation";
   return [
     svg,
     h(
       "p",
       { class: "quiet" },
-      `Boxes: ${box} of each class${values ? `; dots: single samples${some}` : ""}.`,
+      `Boxes: ${shape} of each class${values ? `; dots: single samples${some}` : ""}.`,
     ),
   ];
 }
