@@ -39,8 +39,9 @@ def test_one_fold_is_the_usual_curve(seed):
     curve = roc_curve(positive, values, weight, np.zeros(60, dtype=int))
     false, true, _ = their_roc_curve(positive, values, sample_weight=weight, drop_intermediate=False)
     assert curve.area == pytest.approx(roc_auc_score(positive, values, sample_weight=weight))
-    for x, y in zip(false, true, strict=True):
-        assert np.hypot(curve.false_positive_rate - x, curve.true_positive_rate - y).min() < 1e-12
+    for x, y in zip(false, true, strict=True):  # points within a vertical step are left out
+        own = curve.true_positive_rate[np.abs(curve.false_positive_rate - x) < 1e-12]
+        assert own.min() - 1e-12 <= y <= own.max() + 1e-12
 
 
 def test_many_samples_have_a_short_curve():

@@ -36,6 +36,8 @@ _VALIDATION, _SEARCH = "Validation", "Group discovery"
 _SHOWN_GROUPS = 20
 _SMALLEST_GAP = 1e-12
 _SHOWN_MEMBERS = 4
+# Units of the effects.
+_EFFECTS = {"classification": "log-odds", "regression": "change of the target", "survival": "log hazard ratio"}
 
 DiscoverTask = Annotated[
     str,
@@ -108,6 +110,7 @@ Parameters = Annotated[
             "standardize": "Divide features by their standard deviation. auto: yes, but validation chooses if at least nine "
             "of ten values are zero.",
             "class_weight": 'Weights of the classes, such as {"case": 2, "control": 1}, or balanced.',
+            "equal_classes": "Give each of more than two classes an equal share in the choice of features.",
             "cv": "Number of folds; with --fast, of embedded cross-validation.",
             "scoring": "Score to validate with: a name of scikit-learn. The default is roc_auc or balanced_accuracy if a "
             "class is rare.",
@@ -442,6 +445,9 @@ def _figures(result: Discovery) -> Table:
     elif result.training_score is not None:
         name = next((name for name in result.summary if name.endswith("on the training data")), "training score")
         facts[name] = figure_text(result.training_score)
+    if any(group.effect is not None for group in result.groups) and result.task in _EFFECTS:
+        unit = "log rate ratio" if any(group.rate_ratio is not None for group in result.groups) else _EFFECTS[result.task]
+        facts["effect"] = f"{unit} per standard deviation{_of_class(result)}"
     n_features = sum(map(len, result.groups))
     facts["groups"] = f"{len(result.groups):,} with {n_features:,} feature{'s' * (n_features != 1)}"
     facts["C"] = f"{model.C_:.4g}"
@@ -454,6 +460,16 @@ def _figures(result: Discovery) -> Table:
     for name, value in facts.items():
         table.add_row(Text(name), Text(value))
     return table
+
+
+def _of_class(result: Discovery) -> str:
+    """Return the class or the direction that positive effects favour."""
+    classes = result.model.classes_ if result.task == "classification" else ()
+    if len(classes) == 2:
+        return f", positive for {classes[1]}"
+    if len(classes) > 2:
+        return ", of the class with the largest one"
+    return ", positive for earlier events" if result.task == "survival" else ""
 
 
 def _cell(column: Column, value: Any) -> Text:

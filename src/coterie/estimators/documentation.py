@@ -106,6 +106,11 @@ standardize : bool, "auto" or list of bool, default="auto"
 class_weight : dict, "balanced" or None, default=None
     Weights of the classes in the loss.
 """,
+    "equal_classes": """
+equal_classes : bool, default=False
+    Whether each of more than two classes has an equal share in the scores of features. Otherwise, frequent classes decide
+    about more features than rare ones. The loss does not change.
+""",
     "embedded": """
 cv : int, cross-validation generator or None, default=None
     Embedded cross-validation: in each round every fold proposes support features from its part of the samples, and the
