@@ -45,7 +45,7 @@ def test_names_are_known_during_the_fit():
 
 
 def test_steps_in_the_middle_get_names():
-    selector = GlobalRedundancySelector(6, score="information_gain")
+    selector = GlobalRedundancySelector(n_features_to_select=6)
     pipe = coterie.make_pipeline(CountVectorizer(), SelectKBest(k=10), selector, GroupDiscoveryClassifier(2))
     pipe.fit(TEXTS, LABELS)
     kept = set(pipe[:2].get_feature_names_out())

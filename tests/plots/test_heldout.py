@@ -23,7 +23,7 @@ def classes():
 def numbers():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((90, 8))
-    y = pd.DataFrame({"height": X[:, 2] + rng.standard_normal(90), "$yield": X[:, 5]})
+    y = pd.DataFrame({"height": X[:, 2] + rng.standard_normal(90), "$yield": X[:, 5] + rng.standard_normal(90)})
     return coterie.discover(X, y, n_pairs=0, max_features_to_select=3), y
 
 

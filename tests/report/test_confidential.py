@@ -25,7 +25,7 @@ def data_of(kind):
         times = rng.exponential(40 * np.exp(-signal / 10))
         return X, np.column_stack([times, rng.random(N) < 0.8]), {"task": "survival"}
     if kind == "several":
-        return X, np.column_stack([signal, X[:, 3]]) + rng.standard_normal((N, 2)), {}
+        return X, np.column_stack([signal, X[:, 3]]) + 8 * rng.standard_normal((N, 2)), {}
     return X, signal + rng.standard_normal(N), {}
 
 
@@ -65,9 +65,17 @@ def test_no_value_of_a_sample_is_left(found, tmp_path):
     opened, closed = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("open", "closed"))
     expected = 20 if kind == "several" else 60  # predictions and targets of several targets, else also features
     assert len(leaked(opened, values, [4, 5, 17])) > expected
-    assert leaked(closed, values, [4, 5, 6, 17]) == []
     page = (tmp_path / "closed" / "report.html").read_text()
-    assert leaked(page_data(page), values, [5, 6, 17]) == []
+    data = page_data(page)
+    for curves in (closed["held_out"]["curves"], data["score"]["curves"]):
+        for own in curves["groups"] if curves else ():
+            times = own.pop("times")  # multiples of a round number
+            assert times == pytest.approx(np.linspace(0, float(f"{times[-1]:.2g}"), 21))
+    for own in (closed["held_out"]["diagnostics"] or {}).pop("calibration", ()):  # means of several samples
+        assert min(own["samples"]) >= FEWEST
+    assert leaked(closed, values, [4, 5, 6, 17]) == []
+    (data["score"]["diagnostics"] or {}).pop("calibration", ())
+    assert leaked(data, values, [5, 6, 17]) == []
     visible = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
     assert not {f"{value:.4g}" for value in values} & set(re.findall(r"[-−]?\d+\.\d+", visible))
     model = coterie.load(tmp_path / "closed").model

@@ -168,7 +168,7 @@ def test_page_names_the_baseline():
 def test_caution_agrees_with_significant_groups():
     """The box does not dismiss groups that the sentence calls significant."""
     held_out = HeldOut("accuracy", [0.5, 0.48, 0.52], 0.55, 0.9).to_dict()
-    confidence = {"confidence": [0.9, 0.4], "q_value": [0.01, 0.8], "n_permutations": 0, "n_pairs": 5, "fdr": 0.1}
+    confidence = {"confidence": [0.9, 0.4], "q_value": [0.01, 0.8], "false_share": [None, None], "fdr": 0.1}
     verdict = judge(held_out, confidence)
     assert verdict.groups.n_found == 1
     assert "1 of 2 groups is significant" in verdict.sentence
