@@ -1,7 +1,5 @@
 """Figures of held-out predictions, names and ticks in the report, and reports of confidential data, in a real browser."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -214,11 +212,11 @@ def test_blocks_are_shown(quiet, folder):
 
 def test_comparison_shows_the_number_of_selected_features(quiet, folder):
     X, y = grouped_matrix(np.random.default_rng(0), n_samples=60, n_features=20)
-    found = compare(["fcbf", "gdm"], X, y, n_features=[15], cv=3, random_state=0)
+    found = compare(["fcbf", "mrmr"], X, y, n_features=[15], cv=3, random_state=0)
     row = next(row for row in found.summary_rows() if row["method"] == "fcbf")
     assert row["n_selected"] < 15
     coterie.report(found, name="x.csv", path=folder / "comparison.html")
     quiet.open(folder / "comparison.html")
     shown = dict(zip(quiet.texts("td.kind-name"), quiet.texts("td.key-size"), strict=True))
-    assert shown["fcbf"] == f"{float(json.dumps(round(row['n_selected'], 6))):.3g} of 15"
-    assert shown["gdm"] == "15"
+    assert shown["fcbf"] == f"{row['n_selected']:.3g} of 15"
+    assert shown["mrmr"] == "15"

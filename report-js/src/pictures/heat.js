@@ -35,7 +35,7 @@ export function heatMap(page, g, width) {
     );
   const all = heat.members[at].map((member) => page.memberName(member));
   const frame = Math.min(width, 520);
-  const most = Math.max(110, 0.34 * frame, Math.min(0.6 * frame, frame - SMALL * all.length));
+  const most = Math.max(110, 0.34 * frame, Math.min(0.72 * frame, frame - SMALL * all.length));
   const gutter = 8 + widest(all, 40, most - 8, BOLD);
   // On narrow screens, only as many members as stay readable: the first rows of the triangle.
   const room = Math.max(8, Math.floor((frame - gutter) / 11));
