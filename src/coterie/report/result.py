@@ -21,6 +21,7 @@ from coterie.estimators.base import GroupDiscovery
 from coterie.files import new_file
 from coterie.groups import FeatureGroups
 from coterie.groups.columns import Content, Context, Record, data_frame, flat_table, plain, records
+from coterie.groups.feature_groups import groups_html
 from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
@@ -437,7 +438,7 @@ class Discovery:
     def _repr_html_(self) -> str:
         warned = tag("ul", *(tag("li", warning) for warning in self.warnings)) if self.warnings else None
         lines = tag("p", tag("strong", f"Discovery ({self._kind()})")), tag("p", self.judgement or _UNVALIDATED)
-        return str(tag("div", *lines, warned, Markup(self.groups._repr_html_()), class_="coterie"))
+        return str(tag("div", *lines, warned, Markup(groups_html(self.groups, self.context)), class_="coterie"))
 
 
 def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> Any:
