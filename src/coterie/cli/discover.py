@@ -464,7 +464,7 @@ def _figures(result: Discovery) -> Table:
 
 def _of_class(result: Discovery) -> str:
     """Return the class or the direction that positive effects favour."""
-    classes = result.model.classes_ if result.task == "classification" else ()
+    classes = result.model.classes_.tolist() if result.task == "classification" else []
     if len(classes) == 2:
         return f", positive for {classes[1]}"
     if len(classes) > 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -175,7 +175,7 @@ def predicted_observed(discovery: Discovery, *, title: str | None = None) -> Fig
     return figure
 
 
-def _diagnostics(discovery: Discovery, kind: str | None, what: str) -> Content:
+def _diagnostics(discovery: Discovery, kind: str | None, what: str) -> Any:
     """Return the curves of one kind, or all."""
     held_out = getattr(discovery, "held_out", None)
     found = None if held_out is None else held_out.diagnostics

@@ -49,7 +49,8 @@ def _model(model: GroupDiscovery) -> GroupDiscovery:
     """Return a copy of the model without the attributes that have one value per sample."""
     other = copy.copy(model)
     for name in _PER_SAMPLE:
-        vars(other).pop(name, None)
+        if hasattr(other, name):
+            delattr(other, name)
     return other
 
 
