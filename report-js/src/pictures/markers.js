@@ -24,7 +24,7 @@ export function markersPicture(page) {
 }
 
 function table(page, classes) {
-  const heads = ["Class", "Presence indicates it", "Absence indicates it"];
+  const heads = ["Class", "Higher values (presence)", "Lower values (absence)"];
   return h(
     "table",
     {},
@@ -44,8 +44,12 @@ function row(page, name, c) {
       .slice(0, most)
       .flatMap((g, i) => [
         i ? ", " : null,
-        h("bdi", { title: clipped(groups.label[g]) }, short(groups.label[g], 24)),
-        ` ${signedNum(effect(g))}`,
+        h(
+          "span",
+          { class: "unbroken" },
+          h("bdi", { title: clipped(groups.label[g]) }, short(groups.label[g], 40)),
+          ` ${signedNum(effect(g))}`,
+        ),
       ]);
   return h(
     "tr",
