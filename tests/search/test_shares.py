@@ -106,7 +106,7 @@ def test_validation_uses_it(monkeypatch):
 
 def test_messages():
     X, y = data_of()
-    with pytest.raises(ValueError, match="equal_classes=True cannot be combined with cv, whose folds vote"):
+    with pytest.raises(ValueError, match="equal_classes=True cannot be combined with cv=3, whose folds vote"):
         GroupDiscoveryClassifier(2, equal_classes=True, cv=3).fit(X, y)
     with pytest.raises(ValueError, match="cannot be combined with embedded_cv"):
         GroupDiscoveryClassifierCV(2, equal_classes=True, embedded_cv=3).fit(X, y)

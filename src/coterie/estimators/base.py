@@ -249,8 +249,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             )
         if self.equal_classes and self._embedded_cv is not None:
             name = "cv" if self._embedded_cv is getattr(self, "cv", None) else "embedded_cv"
+            shown = f"{name}={self._embedded_cv}" if isinstance(self._embedded_cv, Integral) else name
             raise ParameterError(
-                f"equal_classes=True cannot be combined with {name}, whose folds vote for features. Remove one of them.",
+                f"equal_classes=True cannot be combined with {shown}, whose folds vote for features. Remove one of them.",
                 "equal_classes",
                 name,
             )

@@ -95,7 +95,7 @@ def _limit(false: np.ndarray, true: np.ndarray, rates: np.ndarray, side: str) ->
         after = np.minimum(before + 1, len(false) - 1)
     width = false[after] - false[before]
     part = np.divide(rates - false[before], width, out=np.zeros(len(rates)), where=width > 0.0)
-    return np.asarray(true[before] + part * (true[after] - true[before])) * (after > 0)
+    return np.asarray(true[before] + part * (true[after] - true[before]))
 
 
 @dataclass(frozen=True)
