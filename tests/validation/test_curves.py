@@ -88,6 +88,12 @@ def test_intervals_of_calibration():
     assert numbers.high[0] - numbers.observed[0] == pytest.approx(1.959964 * own.std(ddof=1) / np.sqrt(10))
     grouped = calibration_curve(predicted, observed, np.ones(100), every, every // 5, shares=True)
     assert len(grouped.samples) == 2  # twenty sample groups
+    for k in range(2):
+        own = np.argsort(predicted)[50 * k : 50 * k + 50]
+        n_groups, share = len(np.unique(own // 5)), observed[own].mean()
+        middle, width = share + 1.959964**2 / (2 * n_groups), share * (1 - share) / n_groups
+        half = 1.959964 * np.sqrt(width + 1.959964**2 / (4 * n_groups**2))
+        assert grouped.high[k] == pytest.approx((middle + half) / (1 + 1.959964**2 / n_groups))
 
 
 def test_equal_predictions_are_in_one_bin():
