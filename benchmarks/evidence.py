@@ -64,7 +64,7 @@ PAGES = {
     "growth": Page(("growth.py", "layouts.py")),
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py", "grm_figures.py")),
-    "marker-genes-evidence": Page(("marker_genes.py",)),
+    "marker-genes-evidence": Page(("marker_genes.py", "class_shares.py")),
     "one-class-evidence": Page(
         ("one_class.py", "one_class_threshold.py", "one_class_rule.py", "snp_one_class.py", "one_class_validated.py")
     ),

@@ -31,7 +31,7 @@ def documented_estimators():
 
 
 def instance(kind):
-    required = {"estimator": LogisticRegression()}
+    required = {"estimator": LogisticRegression(), "steps": [("model", LogisticRegression())]}
     return kind(**{name: value for name, value in required.items() if name in inspect.signature(kind).parameters})
 
 

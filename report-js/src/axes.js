@@ -21,16 +21,20 @@ export function canvas(width, height, label) {
 // function.
 export function axes(
   svg,
-  { x, y, box, xLabel, yLabel, xTicks, yTicks, xFormat = num, yFormat = num, grid = true },
+  { x, y, box, xLabel, yLabel, xTicks, yTicks, xFormat, yFormat, grid = true },
 ) {
   const [left, right, top, bottom] = [box.left, box.right, box.top, box.bottom];
   const group = s("g", { class: "axes", "aria-hidden": "true" });
-  for (const tick of yTicks ?? y.ticks?.(5) ?? []) {
+  yTicks ??= y?.ticks?.(5) ?? [];
+  xTicks ??= x.ticks?.(Math.max(2, Math.round((right - left) / 80))) ?? [];
+  yFormat ??= distinct(yTicks);
+  xFormat ??= distinct(xTicks);
+  for (const tick of yTicks) {
     const at = y(tick);
     if (grid) group.append(s("line", { class: "grid", x1: left, x2: right, y1: at, y2: at }));
     group.append(s("text", { class: "tick end", x: left - 7, y: at + 4 }, yFormat(tick)));
   }
-  for (const tick of xTicks ?? x.ticks?.(Math.max(2, Math.round((right - left) / 80))) ?? []) {
+  for (const tick of xTicks) {
     const at = x(tick);
     group.append(s("line", { class: "mark", x1: at, x2: at, y1: bottom, y2: bottom + 4 }));
     group.append(s("text", { class: "tick middle", x: at, y: bottom + 17 }, xFormat(tick)));
@@ -46,6 +50,15 @@ export function axes(
     );
   svg.append(group);
   return group;
+}
+
+// A formatter with as many digits as tell the ticks apart.
+export function distinct(ticks) {
+  for (let digits = 3; digits < 15; digits++) {
+    const words = ticks.map((tick) => num(tick, digits));
+    if (new Set(words).size === new Set(ticks).size) return (tick) => num(tick, digits);
+  }
+  return String;
 }
 
 // Circles as one path, so that ten thousand circles are one node.

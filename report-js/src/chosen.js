@@ -51,10 +51,14 @@ export function chosenPanel(page) {
     )),
     live,
   );
+  // Of survival times and several targets, and of confidential data, no values are stored.
+  const hasValues = Boolean(data.values || (data.classes && (data.statistics || data.levels)));
+  pair.lastElementChild.hidden = !hasValues;
   let drawn = null;
   const draw = () => {
     const g = page.selected;
-    pair.classList.toggle("single", groups.size[g] === 1);
+    pair.classList.toggle("single", groups.size[g] === 1 && hasValues);
+    pair.classList.toggle("alone", !hasValues);
     title.replaceChildren(`Group ${g + 1}: `, h("bdi", {}, clipped(groups.label[g], 120)));
     const words = data.columns
       .filter(({ key, kind }) => key !== "group" && kind !== "name" && groups[key][g] !== null)

@@ -46,7 +46,7 @@ export function tableColumn(column, values, order) {
     className: `kind-${column.kind} key-${column.key}`,
     width:
       column.kind === "text"
-        ? `${Math.min(17, 2.6 + 0.5 * max(values, (words) => String(words ?? "").length))}rem`
+        ? `${Math.min(17, 2.2 + 0.47 * max(values, (words) => String(words ?? "").length))}rem`
         : undefined,
     value: (g) => order?.[g] ?? sortValue(column.kind, values[g]),
     show: (g) =>

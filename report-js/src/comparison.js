@@ -123,7 +123,7 @@ function curves(data, measure) {
             s(
               "title",
               {},
-              `${clipped(name, 60)}, ${rows.n_features[i]} features: ${num(values[i])}` +
+              `${clipped(name, 60)}, ${selected(rows, i)} features: ${num(values[i])}` +
                 (spread[i] ? ` ± ${num(spread[i], 2)}` : ""),
             ),
           ),
@@ -139,6 +139,12 @@ function curves(data, measure) {
       .map((name) => short(name, 30))
       .join(", ")}. The figures are in the table.`;
   }
+}
+
+// Some methods select fewer features than requested.
+function selected(rows, i) {
+  const [wanted, found] = [rows.n_features[i], rows.n_selected?.[i] ?? null];
+  return found === null || found === wanted ? num(wanted) : `${num(found)} of ${num(wanted)}`;
 }
 
 function summaryTable(data) {
@@ -167,7 +173,7 @@ function summaryTable(data) {
       numeric: true,
       className: "kind-count key-size",
       value: (i) => rows.n_features[i],
-      show: (i) => num(rows.n_features[i]),
+      show: (i) => selected(rows, i),
     },
     {
       key: "accuracy",

@@ -5,7 +5,9 @@ import { byId, h } from "./dom.js";
 import { groupTable } from "./grouptable.js";
 import { classesPicture } from "./pictures/classes.js";
 import { genomePicture } from "./pictures/genome.js";
+import { heldOutPictures } from "./pictures/heldout.js";
 import { groupsPicture } from "./pictures/groups.js";
+import { markersPicture } from "./pictures/markers.js";
 import { pixelPicture } from "./pictures/pixels.js";
 import { scorePicture } from "./pictures/score.js";
 
@@ -44,6 +46,7 @@ export function discoveryPage(data) {
   const made = [];
   if (data.curve && data.curve.sizes.length > 1) made.push(scorePicture(data));
   if (page.groups.n) made.push(groupsPicture(page));
+  made.push(...heldOutPictures(data));
   if (data.image && page.groups.n) made.push(pixelPicture(page));
   if (data.genome && page.groups.n) made.push(genomePicture(page));
   if (
@@ -52,11 +55,30 @@ export function discoveryPage(data) {
     page.groups.n
   )
     made.push(classesPicture(page));
+  if (data.class_effects && !data.targets && data.classes?.length > 2 && page.groups.n)
+    made.push(markersPicture(page));
   if (page.groups.n) made.push(chosenPanel(page));
   const small = made.filter((part) => !part.node.classList.contains("wide"));
   if (small.length === 1) small[0].node.classList.add("alone");
   pictures.replaceChildren(...made.map((part) => part.node));
   for (const part of made) part.redraw();
+  copyButton(byId("copy-methods"), byId("methods"));
   if (page.groups.n) byId("groups").replaceChildren(...groupTable(page));
   else byId("groups").replaceChildren(h("p", {}, "No groups were found."));
+}
+
+// Browsers without access to the clipboard copy the selection.
+function copyButton(button, source) {
+  if (!button || !source) return;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+    } catch {
+      getSelection().selectAllChildren(source);
+      document.execCommand("copy");
+    }
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
 }

@@ -9,8 +9,12 @@ export function num(value, digits = 3) {
   let text;
   if (Number.isInteger(value) && size < 1e15) text = value.toLocaleString("en-US");
   else if (size >= 1e6 || size < 1e-3)
-    text = value.toExponential(1).replace("e+", "e").replace("e-", `e${MINUS}`);
-  else if (size >= 1000) text = value.toLocaleString("en-US", { maximumFractionDigits: 0 });
+    text = value
+      .toExponential(Math.max(1, digits - 2))
+      .replace("e+", "e")
+      .replace("e-", `e${MINUS}`);
+  else if (size >= 1000)
+    text = value.toLocaleString("en-US", { maximumFractionDigits: Math.max(0, digits - 4) });
   else text = String(Number(value.toPrecision(digits)));
   return text.replace(/^-/, MINUS);
 }

@@ -76,6 +76,8 @@ function classTable({ data }, g) {
   const statistics = data.statistics?.[g];
   if (!statistics || !data.classes) return null;
   const effects = data.class_effects?.[g];
+  const known = statistics.some((own) => own && own.median !== undefined);
+  const figures = known ? ["mean", "sd", "median"] : ["mean", "sd"];
   const number = (words) => h("td", { class: "n" }, words);
   const rows = data.classes.map(
     (name, c) =>
@@ -84,11 +86,11 @@ function classTable({ data }, g) {
         "tr",
         {},
         h("td", {}, h("bdi", {}, clipped(name, 60))),
-        ["n", "mean", "sd", "median"].map((word) => number(num(statistics[c][word]))),
+        ["n", ...figures].map((word) => number(num(statistics[c][word]))),
         effects ? number(signedNum(effects[c])) : null,
       ),
   );
-  const heads = ["samples", "mean", "sd", "median", ...(effects ? ["effect"] : [])];
+  const heads = ["samples", ...figures, ...(effects ? ["effect"] : [])];
   return h(
     "div",
     { class: "scroller" },

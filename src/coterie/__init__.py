@@ -35,6 +35,7 @@ _HOMES = {
     "GroupEffects": "coterie.effects",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
+    "Pipeline": "coterie.inputs.pipeline",
     "PixelDistance": "coterie.correlation.compatibility",
     "PolygenicOffset": "coterie.polygenic",
     "RidgeCriterion": "coterie.probing.criteria",
@@ -48,6 +49,7 @@ _HOMES = {
     "group_effects": "coterie.effects",
     "imputed": "coterie.inputs.imputation",
     "load": "coterie.report.result",
+    "make_pipeline": "coterie.inputs.pipeline",
     "name_features": "coterie.inputs.naming",
     "polygenic_offset": "coterie.polygenic",
     "pooled_false_share": "coterie.confidence.result",
@@ -80,6 +82,7 @@ __all__ = [
     "GroupEffects",
     "KNNCriterion",
     "LinearSVMCriterion",
+    "Pipeline",
     "PixelDistance",
     "PolygenicOffset",
     "RidgeCriterion",
@@ -99,6 +102,7 @@ __all__ = [
     "group_effects",
     "imputed",
     "load",
+    "make_pipeline",
     "metrics",
     "name_features",
     "plots",
@@ -129,6 +133,7 @@ if TYPE_CHECKING:
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.inputs.imputation import imputed
     from coterie.inputs.naming import name_features
+    from coterie.inputs.pipeline import Pipeline, make_pipeline
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.persistence.model import save

@@ -121,8 +121,8 @@ def discover(
     exposure : array-like of shape (n_samples,), default=None
         Positive exposure of each sample, such as a time at risk, for ``task="counts"``. Its logarithm is the offset.
 
-    feature_names : array-like of str or callable, default=None
-        Names of the features, for data without names.
+    feature_names : array-like of str, callable or transformer, default=None
+        Names of the features, for data without names; or the fitted transformer that made X, such as a vectorizer.
 
     task : {"auto", "classification", "regression", "counts", "survival", "one-class"}, default="auto"
         Kind of prediction. ``"auto"`` decides by the name of a loss, then by the labels: text, booleans and integers that

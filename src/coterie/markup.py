@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -64,6 +65,24 @@ def shortened(name: Any, most: int = _SHOWN_LETTERS) -> str:
     """Truncate a name to ``most`` characters and add its length."""
     full = str(name)
     return f"{full[:most]}… ({len(full):,} characters)" if len(full) > most else full
+
+
+def wide_table(head: Markup, rows: Iterable[Markup]) -> Markup:
+    """Return a table of several columns, which scrolls on narrow screens."""
+    return tag("div", tag("table", head, tag("tbody", *rows)), class_="wide-table")
+
+
+def of_requested(selected: float, requested: int) -> str:
+    """Return a number of selected features, and the number requested if it differs. NaN stands for unknown.
+
+    Examples
+    --------
+    >>> from coterie.markup import of_requested
+    >>> of_requested(20.0, 20), of_requested(3.6, 20), of_requested(float("nan"), 20)
+    ('20', '3.6 of 20', '20')
+    """
+    known = not math.isnan(selected) and selected != requested
+    return f"{round(selected, 1):g} of {requested:,}" if known else f"{requested:,}"
 
 
 def notebook_table(

@@ -97,6 +97,7 @@ COMMANDS = [
     "discover genes.csv --label diagnosis --fast --rule best",
     "discover genes.csv --label diagnosis --fast --n-features-to-select cv",
     "discover genes.csv --label diagnosis --task regression --class-weight balanced",
+    "discover three.csv --label y --equal-classes --embedded-cv 3",
     "discover genes.csv --label diagnosis --covar-name AGE",
     "discover genes.csv --label diagnosis --covar ages.txt",
     "discover genes.csv --label diagnosis --polygenic-offset",

@@ -204,6 +204,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
         "fit_intercept": False,
         "standardize": True,
         "class_weight": {-1: 2, 1: 1},
+        "equal_classes": False,
         "cv": 3,
         "cv_part": "fold",
         "max_rounds": 4,

@@ -170,3 +170,15 @@ def test_scanpy_functions_accept_the_tables(cells, model, tmp_path):
                 plt.close("all")
             sc.tl.filter_rank_genes_groups(one, key="coterie", key_added="filtered", groupby="kind")
             assert set(one.uns["filtered"]["names"].dtype.names) == {"B", "NK", "T"}
+
+
+def test_presence_comes_before_absence(cells, model):
+    """Genes higher in the class come first, then those without a score, then those whose absence marks it."""
+    found = annotate(cells.copy(), model, "kind").uns["coterie"]
+    order = {"presence": 0, "": 1, "absence": 2}
+    for label in found["names"].dtype.names:
+        marks = [order[mark] for mark in found["marks_by"][label]]
+        assert marks == sorted(marks)
+        for mark, score in zip(found["marks_by"][label], found["scores"][label], strict=True):
+            assert mark == ("presence" if score > 0 else "absence" if score < 0 else "")
+    assert any("absence" in found["marks_by"][label] for label in found["names"].dtype.names)

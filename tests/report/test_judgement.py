@@ -66,7 +66,7 @@ def test_scores(value, interval, constant, prediction, sentence, warning):
     assert verdict.score.prediction == prediction
     assert verdict.sentence == judgement(held_out.to_dict(), None) == sentence
     assert verdict.warning == warning
-    assert held_out.predicts == (prediction == "predicts") == (not verdict.score.caution)
+    assert held_out.predicts == (prediction == "predicts") == (not verdict.caution)
     assert verdict.to_dict()["score"]["sentence"] == sentence
     assert verdict.to_dict()["groups"] is None
     assert HeldOut.from_dict(held_out.to_dict()) == held_out
@@ -139,7 +139,7 @@ def test_result_has_all_judgements(tmp_path):
     assert content["verdict"]["groups"]["sentence"] == content["judgement"].split("). ", 1)[1]
     assert "&lt;b&gt;ill" in page
     assert "<b>ill" not in page
-    assert "(no 140, yes 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
+    assert "(no: 140, yes: 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
     assert "Q-value: estimated share of false groups (false discovery rate) among all groups with at least this" in page
     assert "Half-samples: 10, permutations: 1." in page
 
@@ -163,6 +163,23 @@ def test_page_names_the_baseline():
     content["held_out"] = {**held_out, "baseline": "covariates alone"}
     assert "0.5 to 0.5, covariates alone: 0.5, training: 1)." in lead(content)[0]
     assert cautions(content)[0].startswith("On held-out samples the groups predict no better than the covariates alone.")
+
+
+def test_caution_agrees_with_significant_groups():
+    """The box does not dismiss groups that the sentence calls significant."""
+    held_out = HeldOut("accuracy", [0.5, 0.48, 0.52], 0.55, 0.9).to_dict()
+    confidence = {"confidence": [0.9, 0.4], "q_value": [0.01, 0.8], "false_share": [None, None], "fdr": 0.1}
+    verdict = judge(held_out, confidence)
+    assert verdict.groups.n_found == 1
+    assert "1 of 2 groups is significant" in verdict.sentence
+    assert "Do not interpret them" not in verdict.caution
+    assert "Confirm the significant groups in other samples" in verdict.caution
+    none = judge(held_out, confidence | {"q_value": [0.5, 0.8]})
+    assert none.caution.endswith("Do not interpret them.")
+
+
+def test_small_figures_are_zero():
+    assert "constant 0 (" in judge(HeldOut("R²", [0.4, 0.5, 0.45], -0.000267, 0.5).to_dict(), None).sentence
 
 
 def test_cautions_that_make_figures_too_good_are_named():

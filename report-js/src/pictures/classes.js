@@ -3,9 +3,12 @@
 import { max } from "d3-array";
 import { canvas } from "../axes.js";
 import { figure, s } from "../dom.js";
-import { clipped, num, short, signedNum } from "../format.js";
+import { clipped, num, signedNum } from "../format.js";
+import { fitted, widest, widthOf } from "../labels.js";
 
 const MOST = 40;
+// Number of classes up to which the figure is half as wide as the page.
+const FEW = 5;
 
 export function classesPicture(page) {
   const { data, groups } = page;
@@ -17,7 +20,7 @@ export function classesPicture(page) {
   const some = shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : "";
   const picture = figure({
     title: targets ? "Effects by target" : "Effects by class",
-    wide: !(data.image && names.length <= 12),
+    wide: names.length > (data.image ? 12 : FEW),
     className: "classes",
     draw,
     caption: targets
@@ -30,14 +33,19 @@ export function classesPicture(page) {
   return picture;
 
   function draw(width) {
-    const gutter = Math.min(190, Math.max(96, width * 0.3));
-    const narrow = width < 600; // steeper labels, so that they do not overlap
-    const letters = narrow ? 18 : 22;
-    const longest = Math.max(...names.map((name) => short(name, letters).length));
-    const upright = longest <= 3;
+    const rows = groups.label.slice(0, shown);
+    const most = Math.max(96, Math.min(320, 0.6 * width, width - 24 * names.length - 60));
+    const gutter = 10 + widest(rows, 40, most - 10);
+    const cells = Math.min(64, (width - gutter - 4) / names.length);
+    const upright = Math.max(...names.map((name) => widthOf(clipped(name)))) <= cells - 6;
+    const narrow = width < 400 || cells < 30; // steeper labels, so that they do not overlap
     const angle = upright ? 0 : narrow ? -70 : -40;
-    const top = upright ? 22 : Math.min(150, 16 + longest * (narrow ? 6.9 : 4.6));
-    const cell = Math.min(64, (width - gutter - (upright ? 4 : narrow ? 30 : 60)) / names.length);
+    const [across, up] = [Math.cos, Math.sin].map((f) => f((Math.abs(angle) * Math.PI) / 180));
+    const long = widest(names, 20, upright ? 400 : 150);
+    const top = upright ? 22 : 16 + long * up;
+    // The last label may need more room than its column.
+    const room = upright ? 4 : Math.min(0.3 * width, Math.max(4, long * across));
+    const cell = Math.min(64, (width - gutter - room) / names.length);
     size = Math.max(16, Math.min(24, cell));
     const height = top + shown * size + 4;
     const large = max(effects.slice(0, shown), (row) => max(row, Math.abs)) || 1;
@@ -65,7 +73,7 @@ export function classesPicture(page) {
             y: 0,
             transform: `translate(${x.toFixed(1)},${top - 8})${angle ? ` rotate(${angle})` : ""}`,
           },
-          short(name, letters),
+          fitted(name, upright ? cell : long),
           s("title", {}, clipped(name)),
         ),
       );
@@ -76,7 +84,7 @@ export function classesPicture(page) {
         s(
           "text",
           { class: "tick end", x: gutter - 8, y: y + size / 2 + 4 },
-          short(groups.label[g], Math.floor(gutter / 6.8)),
+          fitted(groups.label[g], gutter - 10),
           s("title", {}, clipped(groups.label[g])),
         ),
       );

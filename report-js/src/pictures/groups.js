@@ -6,8 +6,11 @@ import { quadtree } from "d3-quadtree";
 import { axes, boxOf, canvas, discs, linear } from "../axes.js";
 import { figure, s } from "../dom.js";
 import { fixed, num, short, signedNum } from "../format.js";
+import { fitted, widthOf } from "../labels.js";
 
-const NAMED = 6;
+const NAMED = 10;
+// Widths to which a name may be cut to find a place, in pixels.
+const ROOMS = [320, 130];
 // Discs of one path do not add up where they overlap; those of several do, and show where many lie.
 const LAYERS = 24;
 
@@ -178,42 +181,47 @@ export function groupsPicture(page) {
     return svg;
   }
 
-  // Names of the largest effects, where they fit.
+  // Names of the largest effects, beside, above or below their discs, where they fit.
   function nameStrongest(svg, points, box) {
-    const taken = [];
     const strongest = [...points].sort(
       (a, b) =>
         Math.abs(groups.effect[b[3]]) * groups.confidence[b[3]] -
         Math.abs(groups.effect[a[3]]) * groups.confidence[a[3]],
     );
-    for (const [x, y, r, g] of strongest.slice(0, NAMED)) {
-      const text = short(groups.label[g], 18);
-      const length = 6.3 * text.length;
-      const left = x + r + 5 + length > box.right;
-      const area = left
-        ? [x - r - 5 - length, x - r - 5, y - 8, y + 6]
-        : [x + r + 5, x + r + 5 + length, y - 8, y + 6];
-      const collides =
-        taken.some((o) => area[0] < o[1] && o[0] < area[1] && area[2] < o[3] && o[2] < area[3]) ||
-        points.some(
-          ([px, py, pr, other]) =>
-            other !== g &&
-            points.length < 500 &&
-            px + pr > area[0] &&
-            px - pr < area[1] &&
-            py + pr > area[2] &&
-            py - pr < area[3],
-        );
-      if (collides || area[0] < box.left) continue;
-      taken.push(area);
-      svg.append(
-        s(
-          "text",
-          { class: `note halo ${left ? "end" : ""}`, x: left ? x - r - 5 : x + r + 5, y: y + 4 },
-          text,
-        ),
-      );
+    const discs_ = points.length < 500 ? points : [];
+    const taken = [];
+    const free = (area, own) =>
+      area[0] >= box.left - 6 &&
+      area[1] <= box.right + 14 &&
+      area[2] >= (area[0] < box.left + 70 ? box.top : box.top - 26) && // beside the axis label
+      area[3] <= box.bottom &&
+      !taken.some((o) => overlap(area, o)) &&
+      !discs_.some(([x, y, r, g]) => g !== own && overlap(area, [x - r, x + r, y - r, y + r]));
+    for (const point of strongest.slice(0, NAMED)) {
+      const found = ROOMS.flatMap((room) => places(point, fitted(groups.label[point[3]], room)));
+      const place = found.find(({ area }) => free(area, point[3]));
+      if (!place) continue;
+      taken.push(place.area);
+      const { text, x, y, anchor } = place;
+      svg.append(s("text", { class: `note halo ${anchor}`, x, y }, text));
     }
+  }
+
+  function places([x, y, r], text) {
+    const [length, gap] = [widthOf(text), r + 6];
+    const at = (left, base, anchor, from) => ({
+      text,
+      x: from,
+      y: base,
+      anchor,
+      area: [left, left + length, base - 11, base + 3],
+    });
+    return [
+      at(x + gap, y + 4, "", x + gap),
+      at(x - gap - length, y + 4, "end", x - gap),
+      at(x - length / 2, y - gap, "middle", x),
+      at(x - length / 2, y + gap + 9, "middle", x),
+    ];
   }
 
   function mark() {
@@ -240,13 +248,17 @@ export function groupsPicture(page) {
   }
 }
 
+function overlap(a, b) {
+  return a[0] < b[1] && b[0] < a[1] && a[2] < b[3] && b[2] < a[3];
+}
+
 export function effectLabel(data) {
   const effect = effectUnit(data);
   if (data.task === "classification" && data.classes?.length === 2)
-    return `${short(data.classes[0], 14)} ←  ${effect}  → ${short(data.classes[1], 14)}`;
+    return `${short(data.classes[0], 20)} ←  ${effect}  → ${short(data.classes[1], 20)}`;
   if (data.task === "regression") return `lower ←  ${effect}  → higher`;
   if (data.task === "survival") return `later ←  ${effect}  → earlier`;
-  return `${effect}${data.classes?.length > 2 ? ", of the class with the largest one" : ""}`;
+  return data.classes?.length > 2 ? `largest ${effect}` : effect;
 }
 
 function effectUnit(data) {

@@ -3,7 +3,12 @@
 import { canvas } from "../axes.js";
 import { int8 } from "../data.js";
 import { h, s } from "../dom.js";
-import { clipped, fixed, num, short } from "../format.js";
+import { clipped, fixed, num } from "../format.js";
+import { fitted, widest } from "../labels.js";
+
+// Font weight of the first name, and the smallest cell for which the names leave room.
+const BOLD = 650;
+const SMALL = 15;
 
 export function heatMap(page, g, width) {
   const { data, groups } = page;
@@ -28,13 +33,16 @@ export function heatMap(page, g, width) {
       `Correlations between members are stored for the first ${num(heat.group.length)} groups; ` +
         "those with the support feature stand in the table below.",
     );
-  const gutter = Math.min(150, Math.max(60, width * 0.34));
+  const all = heat.members[at].map((member) => page.memberName(member));
+  const frame = Math.min(width, 520);
+  const most = Math.max(110, 0.34 * frame, Math.min(0.72 * frame, frame - SMALL * all.length));
+  const gutter = 8 + widest(all, 40, most - 8, BOLD);
   // On narrow screens, only as many members as stay readable: the first rows of the triangle.
-  const room = Math.max(8, Math.floor((Math.min(width, 520) - gutter) / 11));
-  const names = heat.members[at].slice(0, room).map((member) => page.memberName(member));
+  const room = Math.max(8, Math.floor((frame - gutter) / 11));
+  const names = all.slice(0, room);
   const n = names.length;
   const matrix = int8(heat.hundredths[at]).subarray(0, (n * (n - 1)) / 2);
-  const size = Math.max(7, Math.min(30, Math.floor((Math.min(width, 520) - gutter) / n)));
+  const size = Math.max(7, Math.min(30, Math.floor((frame - gutter) / n)));
   const height = n * size + 26;
   const svg = canvas(
     gutter + n * size,
@@ -49,7 +57,7 @@ export function heatMap(page, g, width) {
       s(
         "text",
         { class: `tick end ${i === 0 ? "strong" : ""}`, x: gutter - 6, y: i * size + size / 2 + 4 },
-        short(names[i], Math.floor(gutter / 6.4)),
+        fitted(names[i], gutter - 8, i ? 400 : BOLD),
         s("title", {}, clipped(names[i])),
       ),
     );

@@ -4,6 +4,7 @@ import { extent } from "d3-array";
 import { axes, boxOf, canvas, discs, linear } from "../axes.js";
 import { h, s } from "../dom.js";
 import { clipped, fixed, num, short } from "../format.js";
+import { fitted, widest } from "../labels.js";
 
 export function valuesPicture(page, g, width) {
   const { data } = page;
@@ -31,12 +32,11 @@ function scatter(i) {
 }
 
 function rowBox(page, width, rows, rowHeight) {
-  const longest = Math.max(...page.data.classes.map((name) => short(name, 18).length));
-  const left = Math.min(width * 0.34, 14 + 6.6 * longest);
+  const left = 12 + widest(page.data.classes, 20, Math.min(width * 0.45, 240) - 12);
   const height = rows * rowHeight + 62;
   return {
     height,
-    letters: Math.floor((left - 8) / 6.8),
+    room: left - 12,
     box: boxOf(width, height, { left, right: 14, top: 14, bottom: 48 }),
   };
 }
@@ -46,11 +46,13 @@ function boxes(page, g, values, width) {
   const { classes } = data;
   const statistics = data.statistics?.[g];
   const rowHeight = classes.length > 8 ? 22 : classes.length > 4 ? 34 : 52;
-  const { height, box, letters } = rowBox(page, width, classes.length, rowHeight);
+  const { height, box, room } = rowBox(page, width, classes.length, rowHeight);
+  const spans = (statistics ?? []).map(spanOf);
   const ends = [
     ...(values ?? []),
-    ...(statistics ?? []).flatMap((row) => (row ? [row.q1, row.q3] : [])),
+    ...spans.flatMap((span) => (span ? [span.low, span.high] : [])),
   ].filter((v) => v !== null);
+  const quartiles = spans.some((span) => span?.quartiles);
   const x = linear()
     .domain(extent(ends))
     .nice(5)
@@ -59,9 +61,7 @@ function boxes(page, g, values, width) {
     width,
     height,
     `${clipped(groups.label[g], 60)} by class: ${classes
-      .map((name, c) =>
-        statistics?.[c] ? `${short(name, 40)} median ${num(statistics[c].median)}` : "",
-      )
+      .map((name, c) => (spans[c] ? `${short(name, 40)} ${num(spans[c].middle)}` : ""))
       .filter(Boolean)
       .join(", ")}.`,
   );
@@ -72,7 +72,7 @@ function boxes(page, g, values, width) {
       s(
         "text",
         { class: "tick end", x: box.left - 6, y: middle + 4 },
-        short(name, letters),
+        fitted(name, room),
         s("title", {}, clipped(name)),
       ),
     );
@@ -88,25 +88,27 @@ function boxes(page, g, values, width) {
       });
       svg.append(s("path", { class: `sample ${tone(classes.length, c)}`, d: discs(points) }));
     }
-    const row = statistics?.[c];
-    if (row) {
+    const [row, span] = [statistics?.[c], spans[c]];
+    if (span) {
       const tall = Math.min(18, rowHeight * 0.5);
       svg.append(
         s(
           "rect",
           {
             class: "box",
-            x: x(row.q1),
+            x: x(span.low),
             y: middle - tall / 2,
-            width: Math.max(1, x(row.q3) - x(row.q1)),
+            width: Math.max(1, x(span.high) - x(span.low)),
             height: tall,
             rx: 2,
           },
           s(
             "title",
             {},
-            `${clipped(name, 80)}: ${num(row.n)} samples, median ${num(row.median)}, ` +
-              `quartiles ${num(row.q1)} and ${num(row.q3)}, ` +
+            `${clipped(name, 80)}: ${num(row.n)} samples, ` +
+              (span.quartiles
+                ? `median ${num(row.median)}, quartiles ${num(row.q1)} and ${num(row.q3)}, `
+                : "") +
               `mean ${num(row.mean)} ± ${num(row.sd)} (standard deviation)`,
           ),
         ),
@@ -114,8 +116,8 @@ function boxes(page, g, values, width) {
       svg.append(
         s("line", {
           class: "median",
-          x1: x(row.median),
-          x2: x(row.median),
+          x1: x(span.middle),
+          x2: x(span.middle),
           y1: middle - tall / 2 - 2,
           y2: middle + tall / 2 + 2,
         }),
@@ -124,14 +126,24 @@ function boxes(page, g, values, width) {
   });
   const isPart = values && data.values.n < data.samples;
   const some = isPart ? ` (${num(data.values.n)} of ${num(data.samples)})` : "";
+  const shape = quartiles ? "quartiles and median" : "mean ± standard deviation";
   return [
     svg,
     h(
       "p",
       { class: "quiet" },
-      `Boxes: quartiles and median of each class${values ? `; dots: single samples${some}` : ""}.`,
+      `Boxes: ${shape} of each class${values ? `; dots: single samples${some}` : ""}.`,
     ),
   ];
+}
+
+// The box of a class: quartiles and median or, if they were left out, mean and standard deviation.
+function spanOf(row) {
+  if (!row) return null;
+  if (row.q1 !== undefined && row.q1 !== null)
+    return { low: row.q1, middle: row.median, high: row.q3, quartiles: true };
+  if (row.mean === null) return null;
+  return { low: row.mean - row.sd, middle: row.mean, high: row.mean + row.sd, quartiles: false };
 }
 
 function tone(n, c) {
@@ -141,7 +153,7 @@ function tone(n, c) {
 function levelBars(page, g, levels, width) {
   const { data, groups } = page;
   const rowHeight = data.classes.length > 8 ? 20 : 34;
-  const { height, box, letters } = rowBox(page, width, data.classes.length, rowHeight);
+  const { height, box, room } = rowBox(page, width, data.classes.length, rowHeight);
   const x = linear().domain([0, 1]).range([box.left, box.right]);
   const said = data.classes.map(
     (name, c) =>
@@ -169,7 +181,7 @@ function levelBars(page, g, levels, width) {
       s(
         "text",
         { class: "tick end", x: box.left - 6, y: y + rowHeight / 2 + 4 },
-        short(name, letters),
+        fitted(name, room),
         s("title", {}, clipped(name)),
       ),
     );
@@ -236,7 +248,7 @@ function against(page, g, values, width) {
     .domain(extent(trait))
     .nice(5)
     .range([box.bottom - 4, box.top + 4]);
-  const [slope, level, r] = fitted(values, trait);
+  const [slope, level, r] = leastSquares(values, trait);
   const svg = canvas(
     width,
     height,
@@ -272,19 +284,20 @@ function against(page, g, values, width) {
     );
   }
   const some =
-    data.values.n < data.samples ? ` of ${num(data.values.n)} of ${num(data.samples)} samples` : "";
+    data.values.n < data.samples
+      ? `${num(data.values.n)} of ${num(data.samples)} samples`
+      : "single samples";
   return [
     svg,
     h(
       "p",
       { class: "quiet" },
-      `Dots: single samples${some}; ` +
-        `line: least squares (correlation ${fixed(r)}), of this feature alone.`,
+      `Dots: ${some}; ` + `line: least squares (correlation ${fixed(r)}), of this feature alone.`,
     ),
   ];
 }
 
-function fitted(x, y) {
+function leastSquares(x, y) {
   const n = x.length;
   const mx = x.reduce((a, b) => a + b, 0) / n;
   const my = y.reduce((a, b) => a + b, 0) / n;

@@ -270,6 +270,7 @@ def write_tables(folder: Path, found: Comparison, console: Console, name: str = 
 def show_summary(found: Comparison, console: Console) -> None:
     """Print the means as a table."""
     from coterie.comparison.result import summary_cells
+    from coterie.markup import of_requested
 
     table = Table(title=f"Means over folds, of {found.n_features_in:,} features", title_justify="left")
     table.add_column("method", overflow="fold")
@@ -279,8 +280,7 @@ def show_summary(found: Comparison, console: Console) -> None:
         table.add_column(column, justify="right")
     table.add_column("notes", overflow="fold")
     for row in found.summary_rows():
-        requested, selected = row["n_features"], row["n_selected"]
-        number = str(requested) if not row["n_ok"] or selected == requested else f"{round(selected, 1):g} of {requested}"
+        number = of_requested(row["n_selected"], row["n_features"])
         accuracy, *others, note = summary_cells(row)
         rmse = [f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []
         table.add_row(Text(row["method"]), number, accuracy, *rmse, *others, Text(note))

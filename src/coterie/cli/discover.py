@@ -36,6 +36,8 @@ _VALIDATION, _SEARCH = "Validation", "Group discovery"
 _SHOWN_GROUPS = 20
 _SMALLEST_GAP = 1e-12
 _SHOWN_MEMBERS = 4
+# Units of the effects.
+_EFFECTS = {"classification": "log-odds", "regression": "change of the target", "survival": "log hazard ratio"}
 
 DiscoverTask = Annotated[
     str,
@@ -108,6 +110,7 @@ Parameters = Annotated[
             "standardize": "Divide features by their standard deviation. auto: yes, but validation chooses if at least nine "
             "of ten values are zero.",
             "class_weight": 'Weights of the classes, such as {"case": 2, "control": 1}, or balanced.',
+            "equal_classes": "Give each of more than two classes an equal share in the choice of features.",
             "cv": "Number of folds; with --fast, of embedded cross-validation.",
             "scoring": "Score to validate with: a name of scikit-learn. The default is roc_auc or balanced_accuracy if a "
             "class is rare.",
@@ -163,6 +166,15 @@ def discover(
     ] = None,
     model: Annotated[Path | None, option("Output", "Also save the model to this file.", "--model -m", metavar="FILE")] = None,
     overwrite: Annotated[bool, option("Output", "Replace existing results.", "--overwrite", common=True)] = False,
+    no_samples: Annotated[
+        bool,
+        option(
+            "Output",
+            "Leave values of single samples out of all files, for confidential data. Figures show means and shares only, and "
+            "annotated.h5ad is not written.",
+            "--no-samples",
+        ),
+    ] = False,
     image_shape: Annotated[
         str | None,
         option(
@@ -201,6 +213,7 @@ def discover(
     from coterie.files import claimed, claimed_files
     from coterie.inputs.targets import settle_by_labels
     from coterie.persistence import save
+    from coterie.report.confidential import without_samples
     from coterie.report.folder import check_output, write_result
 
     with claimed(folder), claimed_files(model):
@@ -225,12 +238,14 @@ def discover(
             about = {"task": task, "label": label, "image_shape": shape, "offset": offset}
             result, code = run(dataset, console, **about, **validation, **parameters)
             genetics.add_association(result.model, dataset, settled, offset)
+            if no_samples:
+                result = without_samples(result)
             with console.collecting_warnings():
                 files = write_result(
                     folder,
                     result,
                     overwrite=overwrite,
-                    extras=partial(write_extras, dataset=dataset, result=result, genetics=genetics),
+                    extras=partial(write_extras, dataset=dataset, result=result, genetics=genetics, samples=not no_samples),
                 )
             if model is not None:
                 save(result.model, model)
@@ -274,14 +289,18 @@ def _with_labels(parameters: Settings, dataset: Dataset) -> Settings:
     return {**parameters, "class_weight": {labels.get(key, key): weight for key, weight in weights.items()}}
 
 
-def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Genetics) -> None:
-    """Write the additional files for classes, PLINK and AnnData."""
+def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Genetics, *, samples: bool = True) -> None:
+    """Write the additional files for classes, PLINK and AnnData. Without ``samples``, no file has values of single samples."""
+    from coterie.report.confidential import FEWEST
+
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made from it
         from coterie.report.table import CLUMPS, write_clumps
 
         write_clumps(folder / CLUMPS, result, **genetics.windows)
+    if not samples and min((result.target.get("classes") or {"": FEWEST}).values()) < FEWEST:
+        return  # the mean of a class with one sample is its value
     if dataset.format == "h5ad":
-        _write_cells(folder, dataset, result)
+        _write_cells(folder, dataset, result, samples=samples)
     elif result.model.groups_.classes is not None:
         from coterie import class_statistics
         from coterie.report.table import CLASSES, write_classes
@@ -289,15 +308,19 @@ def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Ge
         write_classes(folder / CLASSES, class_statistics(dataset, None, result.model))
 
 
-def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
-    """Write a copy of an AnnData file with the groups, and the table of classes (from ``raw`` where scanpy would use it)."""
+def _write_cells(folder: Path, dataset: Dataset, result: Discovery, *, samples: bool) -> None:
+    """Write a copy of an AnnData file with the groups, and the table of classes (from ``raw`` where scanpy would use it).
+
+    The copy contains the samples.
+    """
     from coterie.report.annotated import ANNOTATED, classes_in, read_quietly, write_annotated
     from coterie.report.table import CLASSES, write_classes
 
     adata, layer = read_quietly(Path(dataset.path)), dataset.notes.get("layer")
     if result.model.groups_.classes is not None:
         write_classes(folder / CLASSES, classes_in(adata, result, str(result.target["label"]), layer=layer))
-    write_annotated(folder / ANNOTATED, adata, result, layer=layer)
+    if samples:
+        write_annotated(folder / ANNOTATED, adata, result, layer=layer)
 
 
 @dataclass(frozen=True)
@@ -410,16 +433,21 @@ def show_groups(result: Discovery, console: Console) -> None:
 
 def _figures(result: Discovery) -> Table:
     """Return the most important figures as a table of two columns. All figures are in result.json and in the report."""
-    from coterie.report.judgement import interval_text
+    from coterie.report.judgement import figure_text, interval_text
 
     facts: dict[str, str] = {}
     held_out, model = result.held_out, result.model
     if held_out is not None:
-        facts[f"held-out {held_out.score}"] = f"{held_out.value:.3g}{interval_text(held_out.interval, held_out.level)}"
-        facts[f"baseline ({held_out.baseline})"] = f"{held_out.constant:.3g}"
+        facts[f"held-out {held_out.score}"] = (
+            f"{figure_text(held_out.value)}{interval_text(held_out.interval, held_out.level)}"
+        )
+        facts[f"baseline ({held_out.baseline})"] = figure_text(held_out.constant)
     elif result.training_score is not None:
         name = next((name for name in result.summary if name.endswith("on the training data")), "training score")
-        facts[name] = f"{result.training_score:.3g}"
+        facts[name] = figure_text(result.training_score)
+    if any(group.effect is not None for group in result.groups) and result.task in _EFFECTS:
+        unit = "log rate ratio" if any(group.rate_ratio is not None for group in result.groups) else _EFFECTS[result.task]
+        facts["effect"] = f"{unit} per standard deviation{_of_class(result)}"
     n_features = sum(map(len, result.groups))
     facts["groups"] = f"{len(result.groups):,} with {n_features:,} feature{'s' * (n_features != 1)}"
     facts["C"] = f"{model.C_:.4g}"
@@ -432,6 +460,16 @@ def _figures(result: Discovery) -> Table:
     for name, value in facts.items():
         table.add_row(Text(name), Text(value))
     return table
+
+
+def _of_class(result: Discovery) -> str:
+    """Return the class or the direction that positive effects favour."""
+    classes = result.model.classes_.tolist() if result.task == "classification" else []
+    if len(classes) == 2:
+        return f", positive for {classes[1]}"
+    if len(classes) > 2:
+        return ", of the class with the largest one"
+    return ", positive for earlier events" if result.task == "survival" else ""
 
 
 def _cell(column: Column, value: Any) -> Text:

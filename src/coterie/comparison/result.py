@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from coterie.groups.columns import Content, Record, data_frame
-from coterie.markup import notebook_table
+from coterie.markup import notebook_table, of_requested
 from coterie.metrics.stability import hamming_stability, tanimoto_stability, weighted_consistency
 
 if TYPE_CHECKING:
@@ -172,12 +172,15 @@ class Comparison:
         width = max([len("method"), *(len(name) for name in methods)]) + 2
         lines = [head, f"{'method':<{width}}{'n':>3}  {self.scoring[:16]:<16}  redundancy  seconds  stability"]
         lines += [f"{row['method']:<{width}}{row['n_features']:>3}  {summary_text(row)}" for row in summary]
+        sizes = [(row["method"], of_requested(row["n_selected"], row["n_features"])) for row in summary]
+        fewer = [f"{method} {size}" for method, size in sizes if " of " in size]
+        lines += [f"Other numbers of features than requested: {', '.join(fewer)}."] if fewer else []
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         heads = ["method", "features", self.scoring, "redundancy", "seconds", "stability", "notes"]
         summary = self.summary_rows()
-        rows = [[row["method"], row["n_features"], *summary_cells(row)] for row in summary]
+        rows = [[row["method"], of_requested(row["n_selected"], row["n_features"]), *summary_cells(row)] for row in summary]
         title = f"Comparison of {len({row['method'] for row in summary})} methods, {self.n_features_in:,} features"
         return notebook_table(title + (" (interrupted)" if self.interrupted else ""), heads, rows, most=200)
 

@@ -102,6 +102,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     loss: str | LossLike
     fit_intercept: bool = False
     class_weight: ClassWeightLike = None
+    equal_classes: bool = False
     # Fitted attributes.
     groups_: FeatureGroups
     confidence_: GroupConfidence
@@ -246,10 +247,19 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
                 "compatibility",
                 "correlation",
             )
+        if self.equal_classes and self._embedded_cv is not None:
+            name = "cv" if self._embedded_cv is getattr(self, "cv", None) else "embedded_cv"
+            shown = f"{name}={self._embedded_cv}" if isinstance(self._embedded_cv, Integral) else name
+            raise ParameterError(
+                f"equal_classes=True cannot be combined with {shown}, whose folds vote for features. Remove one of them.",
+                "equal_classes",
+                name,
+            )
         return SearchSettings(
             loss=self._loss,
             fit_intercept=bool(self.fit_intercept),
             class_weight=self.class_weight,
+            equal_classes=bool(self.equal_classes),
             n_features_per_round=None if isinstance(per_round, str) else int(per_round),
             reuse_features=bool(self.reuse_features),
             correlation=self.correlation,

@@ -93,6 +93,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     %(class_weight)s
 
+    %(equal_classes)s
+
     %(embedded)s
 
     %(running)s
@@ -164,6 +166,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         "loss": LossRule("classes"),
         "fit_intercept": Boolean(),
         "class_weight": ClassWeight(),
+        "equal_classes": Boolean(),
     }
 
     def __init__(
@@ -186,6 +189,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
         class_weight: ClassWeightLike = None,
+        equal_classes: bool = False,
         cv: FoldsLike = None,
         cv_part: str = "training",
         max_rounds: int | None = None,
@@ -348,6 +352,8 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
 
     %(class_weight)s
 
+    %(equal_classes)s
+
     cv : int or cross-validation generator, default=5
         Folds of the cross-validation. An integer is a number of shuffled, stratified folds.
 
@@ -428,6 +434,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         fit_intercept: bool = True,
         standardize: bool | str | Sequence[bool] = "auto",
         class_weight: ClassWeightLike = None,
+        equal_classes: bool = False,
         cv: FoldsLike = 5,
         scoring: ScoringLike = None,
         embedded_cv: FoldsLike = None,

@@ -106,6 +106,11 @@ standardize : bool, "auto" or list of bool, default="auto"
 class_weight : dict, "balanced" or None, default=None
     Weights of the classes in the loss.
 """,
+    "equal_classes": """
+equal_classes : bool, default=False
+    Whether each of more than two classes has an equal share in the scores of features. Otherwise, frequent classes decide
+    about more features than rare ones. The loss does not change.
+""",
     "embedded": """
 cv : int, cross-validation generator or None, default=None
     Embedded cross-validation: in each round every fold proposes support features from its part of the samples, and the
@@ -361,6 +366,11 @@ held_out_scores_ : dict of str to float
     also ``roc_auc`` and ``brier_score`` (of probabilities calibrated without the fold), for numbers ``r2`` and
     ``mean_absolute_error``. A ``scoring`` of another kind is a mean over the folds; only with ``nested``.
 
+held_out_curves_ : dict of str to list of dict
+    Curves of these predictions: ``roc``, one per class (two classes: of the second one), and ``calibration``, observed
+    against predicted shares of classes or means of targets, in bins of similar predictions; only with ``nested``, not for
+    survival times.
+
 held_out_intervals_ : dict of str to tuple of float
     Intervals (95 %) of these scores on new samples, or on new sample groups if there are ``groups``; only with ``nested``.
 
@@ -382,9 +392,9 @@ groups : array-like of shape (n_samples,) or str, default=None
     AnnData object (``obs``) or a path. None uses those of a data set or store.
 """,
     "feature_names": """
-feature_names : array-like of str or callable, default=None
-    Names of the features, for data without names; or a function that returns them, such as ``get_feature_names_out`` of the
-    preceding step in a pipeline.
+feature_names : array-like of str, callable or transformer, default=None
+    Names of the features, for data without names; or a function that returns them; or the fitted transformer that made X,
+    such as a vectorizer, with ``get_feature_names_out``.
 """,
     "client": """
 client : distributed.Client, default=None

@@ -574,7 +574,9 @@ SHOWN: Mapping[str, Sequence[str]] = {
         "group", "confidence", "q_value", "label", "block", "place", "p_value", "effect", "main_target", "marks", "size",
         "affiliated",
     ),
-    "notebook": ("group", "label", "block", "effect", "main_target", "confidence", "q_value", "size", "affiliated"),
+    "notebook": (
+        "group", "label", "block", "direction", "effect", "main_target", "confidence", "q_value", "size", "affiliated",
+    ),
     "notebook group": ("member", "role", "correlation", "share", "probability"),
     # The report: its table, the details and members of an open row, and the download. Values are those of result.json under
     # the same name. report/payload.py adds label, place and the values of confidences.

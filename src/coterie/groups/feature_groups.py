@@ -18,6 +18,7 @@ from coterie.groups.columns import (
     SHOWN,
     Column,
     Content,
+    Context,
     Item,
     Record,
     data_frame,
@@ -519,11 +520,16 @@ class FeatureGroups(Sequence[FeatureGroup]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        n_features = sum(len(group) for group in self)
-        title = f"{len(self):,} group{'s' * (len(self) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
-        columns, rows = reading_table("notebook", self._groups[:_MAX_HTML_ROWS])
-        cells = [[_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows]
-        return _notebook(title, columns, cells, len(self))
+        return groups_html(self)
+
+
+def groups_html(groups: FeatureGroups, context: Context | None = None) -> str:
+    """Return the table of groups of a notebook. With the context of a result, it has the directions of the effects."""
+    n_features = sum(len(group) for group in groups)
+    title = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
+    columns, rows = reading_table("notebook", list(groups)[:_MAX_HTML_ROWS], context)
+    cells = [[_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows]
+    return _notebook(title, columns, cells, len(groups))
 
 
 def _cell(column: Column, value: Any) -> str:

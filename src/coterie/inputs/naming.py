@@ -153,8 +153,9 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
     model : estimator or Pipeline
         Fitted estimator of Coterie, or fitted pipeline with such estimators among its steps. Each of them gets its names from
         ``get_feature_names_out`` of the previous steps.
-    feature_names : array-like of str or callable, default=None
-        Names of all features of X, or a function that returns them. Optional for a pipeline.
+    feature_names : array-like of str, callable or transformer, default=None
+        Names of all features of X, a function that returns them, or a fitted transformer with ``get_feature_names_out``.
+        Optional for a pipeline.
 
     Returns
     -------
@@ -163,6 +164,7 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
 
     See Also
     --------
+    coterie.Pipeline : A pipeline that sets the names in its fit.
     coterie.as_source : Set the names of a matrix before the fit.
     coterie.FeatureGroups.with_names : Change the names in the groups only.
 
@@ -181,10 +183,10 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
     if steps is None:
         _name(model, feature_names)
         return model
-    positions = [k for k, (_, step) in enumerate(steps) if type(step).__module__.split(".")[0] == "coterie"]
+    positions = [k for k, (_, step) in enumerate(steps) if is_own(step)]
     if not positions:
         raise ValueError("The pipeline has no step that is an estimator of Coterie.")
-    names = feature_names() if callable(feature_names) else feature_names
+    names = None if feature_names is None else names_from(feature_names)
     for k in positions:
         if k == 0 and names is None:
             raise ValueError("The first step of the pipeline is an estimator of Coterie. Pass its names as feature_names.")
@@ -192,18 +194,29 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
     return model
 
 
+def names_from(feature_names: Any) -> Any:
+    """Return names that are given as such, by a function, or by a fitted transformer."""
+    names = getattr(feature_names, "get_feature_names_out", feature_names)
+    return names() if callable(names) else names
+
+
+def is_own(model: object) -> bool:
+    """Return True for an estimator of Coterie."""
+    return type(model).__module__.split(".")[0] == "coterie"
+
+
 def _name(model: Any, feature_names: Any) -> None:
     """Set the names of a fitted estimator, in one assignment."""
     from coterie.persistence.slim import names_digest
 
-    if type(model).__module__.split(".")[0] != "coterie":
+    if not is_own(model):
         raise TypeError(
             f"name_features() requires an estimator of Coterie or a pipeline with one, but got {type(model).__name__}."
         )
     check_is_fitted(model)
     if feature_names is None:
         raise ValueError("name_features() requires the names of all features: name_features(model, names).")
-    names = np.array(check_names(feature_names, model.n_features_in_), dtype=object)
+    names = np.array(check_names(names_from(feature_names), model.n_features_in_), dtype=object)
     known, kept = getattr(model, "feature_names_in_", None), getattr(model, "kept_names_", None)
     if (known is not None and not np.array_equal(known, names)) or (kept is not None and kept.digest != names_digest(names)):
         raise ValueError(
@@ -219,4 +232,4 @@ def _name(model: Any, feature_names: Any) -> None:
 
 def named(source: FeatureSource, feature_names: NamesLike) -> FeatureSource:
     """Return a source over the same features with these names."""
-    return as_source(source, feature_names() if callable(feature_names) else feature_names)
+    return as_source(source, names_from(feature_names))

@@ -7,20 +7,25 @@ stays open, and no backend is selected. A notebook shows the figure if it is the
 
 from coterie.plots.comparison import comparison_curves
 from coterie.plots.groups import affiliated_counts, group_graph
+from coterie.plots.heldout import calibration_curve, confusion_table, predicted_observed, roc_curves
 from coterie.plots.models import class_effects, effect_confidence, feature_scatter, member_correlations, score_curve
 from coterie.plots.places import manhattan, pixel_map
 from coterie.plots.survival import survival_curves
 
 __all__ = [
     "affiliated_counts",
+    "calibration_curve",
     "class_effects",
     "comparison_curves",
+    "confusion_table",
     "effect_confidence",
     "feature_scatter",
     "group_graph",
     "manhattan",
     "member_correlations",
     "pixel_map",
+    "predicted_observed",
+    "roc_curves",
     "score_curve",
     "survival_curves",
 ]

@@ -70,9 +70,11 @@ def annotate(
     Notes
     -----
     The ``scores`` are contributions to the difference between the mean decision value of a class and that of the rest:
-    signed weight for the class times absolute difference of the feature's means. A score is positive if the feature is higher
-    in the class, negative if it is lower, and 0 if weight and difference have opposite signs (the feature corrects for
-    others). The weight of an affiliated feature is that of its support feature times their correlation, both standardised.
+    signed weight for the class times absolute difference of the feature's means. The weight of an affiliated feature is that
+    of its support feature times their correlation, both standardised. A score is positive if the feature is higher in the
+    class (its *presence* marks the class), negative if it is lower (its *absence* does), and 0 if weight and difference have
+    opposite signs (the feature corrects for others). Features are listed in the order presence, no score, absence, which the
+    entry ``marks_by`` states.
 
     The ``logfoldchanges`` are those of :func:`coterie.class_statistics`. ``pvals`` are p-values of Welch's t-test per feature,
     and ``pvals_adj`` are corrected for all features (Benjamini and Hochberg), as with scanpy's ``method="t-test"``. The same
@@ -206,13 +208,16 @@ def _ranked(adata: AnnData, groups: FeatureGroups, groupby: str, layer: str | No
     assert members.is_support is not None
     assert members.names is not None
     chosen = np.flatnonzero(members.is_support) if keep == "support" else np.arange(len(members.features))
-    scores = _scores(groups, class_statistics(seen, None, groups))[chosen]
+    own = class_statistics(seen, None, groups)
+    scores, higher = _scores(groups, own)[chosen], np.nan_to_num(own.effect)[chosen]
     features, names = members.features[chosen], np.array(members.names, dtype=object)[chosen]
     p_values = np.nan_to_num(everything.p_value, nan=1.0)
     adjusted = false_discovery_control(p_values, axis=0)
     labels = [str(label) for label in everything.classes]
-    # By decreasing score; ties by name.
-    orders = [np.lexsort((names.astype(str), -scores[:, c])) for c in range(len(labels))]
+    # Presence, then no score, then absence. Features without a score are ordered by the difference of their means, then by
+    # name.
+    orders = [np.lexsort((names.astype(str), -higher[:, c] * (scores[:, c] == 0), -scores[:, c])) for c in range(len(labels))]
+    marks = np.array(["absence", "", "presence"], dtype=object)[np.sign(scores).astype(np.int64) + 1]
 
     def records(values: np.ndarray, kind: str) -> np.ndarray:
         made = np.empty(len(chosen), dtype=[(label, kind) for label in labels])
@@ -231,6 +236,7 @@ def _ranked(adata: AnnData, groups: FeatureGroups, groupby: str, layer: str | No
         },
         "names": records(names, "O"),
         "scores": records(scores, "float32"),
+        "marks_by": records(marks, "O"),
         "logfoldchanges": records(members.log_fold_change[chosen], "float32"),
         "pvals": records(p_values[features], "float64"),
         "pvals_adj": records(adjusted[features], "float64"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from coterie.correlation.profile import CorrelationProfile
 from coterie.data.dataset import Dataset
@@ -21,6 +22,7 @@ from coterie.estimators.documentation import documented
 from coterie.groups.columns import Content, Record
 from coterie.inputs.naming import named
 from coterie.inputs.opening import source_of, unwrap
+from coterie.inputs.pipeline import before_last
 from coterie.inputs.survival import survival_records
 from coterie.inputs.types import (
     ClientLike,
@@ -155,7 +157,7 @@ def _training_score(model: GroupDiscovery, data: OpenedData) -> float | None:
 
 @documented
 def report(
-    model: GroupDiscovery | Comparison | CorrelationProfile,
+    model: GroupDiscovery | Pipeline | Comparison | CorrelationProfile,
     X: FeaturesLike | None = None,
     y: TargetsLike = None,
     path: str | os.PathLike[str] | None = None,
@@ -170,13 +172,15 @@ def report(
     image_order: str = "C",
     feature_info: Content | None = None,
     command: str | None = None,
+    samples: bool = True,
 ) -> Report:
     """Create an HTML report of a fitted model, a comparison or a correlation profile.
 
     Parameters
     ----------
-    model : fitted group-discovery estimator, Comparison or CorrelationProfile
-        Object to report. The report shows held-out scores of an estimator ``...CV(nested=True)``, and confidences that
+    model : fitted group-discovery estimator, Pipeline, Comparison or CorrelationProfile
+        Object to report. A pipeline has such an estimator as its last step, and X is the data of its first step. The report
+        shows held-out scores of an estimator ``...CV(nested=True)``, and confidences that
         :func:`coterie.group_confidence` computed and ``attach_to`` added. A comparison or a profile needs no data.
 
     %(fitted_data)s
@@ -192,6 +196,9 @@ def report(
 
     command : str, default=None
         Command or call that repeats the result; by default the estimator with its parameters.
+
+    samples : bool, default=True
+        Whether the page may have values of single samples; see :meth:`coterie.Discovery.report`.
 
     Returns
     -------
@@ -214,13 +221,16 @@ def report(
     else:
         if X is None:
             raise ValueError("The report of a model requires its training data. Call coterie.report(model, X, y).")
+        if isinstance(model, Pipeline):
+            model, X = before_last(model, X)
         data = open_data(
             X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups, feature_info=feature_info,
-            name=name,
-            label=label,
+            name=name, label=label,
         )  # fmt: skip
         command = repr(model) if command is None else command
-        return assemble(cast("GroupDiscovery", model), data, image_shape, image_order, command=command).report(path)
+        return assemble(cast("GroupDiscovery", model), data, image_shape, image_order, command=command).report(
+            path, samples=samples
+        )
     if path is not None:
         made.save(path)
     return made

@@ -11,7 +11,7 @@ import numpy as np
 from coterie.data.blocks import blocks_of, some_features
 from coterie.estimators.base import GroupDiscovery
 from coterie.groups.columns import Content, Record
-from coterie.markup import Markup, join, shortened, tag
+from coterie.markup import Markup, join, shortened, tag, wide_table
 from coterie.report.held_out import HeldOut
 from coterie.validation.intervals import fold_interval
 
@@ -184,7 +184,7 @@ def blocks_markup(blocks: Sequence[Content], score: str | None) -> Markup:
         "those of the whole procedure with one block, and with all others. What a block adds is the mean difference over the "
         "folds, with its 95% interval."
     )
-    return join([tag("table", head, tag("tbody", *rows), class_="facts-table"), tag("p", note, class_="quiet")])
+    return join([wide_table(head, rows), tag("p", note, class_="quiet")])
 
 
 def _with_interval(own: Content, name: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from coterie.estimators.base import GroupDiscovery, settings_of, task_of
 from coterie.estimators.validated import ValidatedDiscovery
 from coterie.groups.columns import Content, Record
+from coterie.report.diagnostics import diagnostics_of
 from coterie.report.survival import risk_curves
 from coterie.solver.loss import trait
 from coterie.validation.held_out import default_scoring
@@ -68,6 +69,9 @@ class HeldOut:
         Why this score is quoted, if it is not the accuracy or R².
     curves : mapping or None
         Survival of samples of low, medium and high held-out risk; see :func:`coterie.report.survival.risk_curves`.
+    diagnostics : mapping or None
+        ROC and calibration curves, and predicted against observed numbers; see
+        :func:`coterie.report.diagnostics.diagnostics_of`.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class HeldOut:
     confusion: Content | None = None
     reason: str = ""
     curves: Content | None = None
+    diagnostics: Content | None = None
 
     def __post_init__(self) -> None:
         if np.isnan(self.value):
@@ -126,6 +131,7 @@ class HeldOut:
             "figures": {name: dict(figure) for name, figure in self.figures.items()},
             "confusion": None if self.confusion is None else dict(self.confusion),
             "curves": None if self.curves is None else dict(self.curves),
+            "diagnostics": None if self.diagnostics is None else dict(self.diagnostics),
             "mean": self.mean,
             "error": self.error,
             "folds": [float(value) for value in self.folds],
@@ -152,6 +158,7 @@ class HeldOut:
             content.get("confusion"),
             content.get("reason", ""),
             content.get("curves"),
+            content.get("diagnostics"),
         )
 
 
@@ -202,6 +209,7 @@ def held_out_of(
         confusion=_confusion(model),
         reason=_reason(model, data, name),
         curves=risk_curves(model, data),
+        diagnostics=diagnostics_of(model, data),
     )
 
 

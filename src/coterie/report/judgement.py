@@ -70,19 +70,19 @@ class ScoreVerdict:
     @property
     def figure(self) -> str:
         """The score with its interval, as text."""
-        return f"{self.value:.3g}{interval_text(self.interval, self.level)}"
+        return f"{figure_text(self.value)}{interval_text(self.interval, self.level)}"
 
     @property
     def sentence(self) -> str:
         """A sentence about the prediction."""
-        trained = "" if self.training is None else f" (training {self.training:.3g})"
-        figures = f"{self.score} {self.figure}, {self.baseline} {self.constant:.3g}{trained}."
+        trained = "" if self.training is None else f" (training {figure_text(self.training)})"
+        figures = f"{self.score} {self.figure}, {self.baseline} {figure_text(self.constant)}{trained}."
         if self.prediction == PREDICTS:
             words = f"Held-out {figures}"
         elif self.prediction == MAY_PREDICT:
-            words = f"The groups may predict better than {self._alone}, but the interval includes it: held-out {figures}"
+            words = f"The groups may predict better than {self.alone}, but the interval includes it: held-out {figures}"
         else:
-            words = f"On held-out samples the groups predict no better than {self._alone}: {figures}"
+            words = f"On held-out samples the groups predict no better than {self.alone}: {figures}"
         return f"{words} {self.reason}".rstrip()
 
     @property
@@ -92,22 +92,11 @@ class ScoreVerdict:
             return ""
         compared = "may be no better" if self.prediction == MAY_PREDICT else "is not better"
         reference = "a constant prediction" if self.baseline == "constant" else f"the {self.baseline}"
-        return f"Held-out {self.score} {self.figure} {compared} than {reference} ({self.constant:.3g})."
+        return f"Held-out {self.score} {self.figure} {compared} than {reference} ({figure_text(self.constant)})."
 
     @property
-    def caution(self) -> str:
-        """The caution for the report; empty if the groups predict."""
-        if self.prediction == PREDICTS:
-            return ""
-        if self.prediction == DOES_NOT_PREDICT:
-            return f"On held-out samples the groups predict no better than {self._alone}. Do not interpret them."
-        return (
-            f"The groups may predict no better than {self._alone}: the interval of the held-out {self.score} includes "
-            f"{self.constant:.3g}. Confirm them in other samples."
-        )
-
-    @property
-    def _alone(self) -> str:
+    def alone(self) -> str:
+        """The baseline, as text."""
         return "a constant" if self.baseline == "constant" else f"the {self.baseline}"
 
 
@@ -215,6 +204,24 @@ class Verdict:
         """The warning about the held-out score; empty if there is none."""
         return "" if self.score is None else self.score.warning
 
+    @property
+    def caution(self) -> str:
+        """The caution about the prediction for the report; empty if the groups predict."""
+        if self.score is None or self.score.prediction == PREDICTS:
+            return ""
+        if self.score.prediction == MAY_PREDICT:
+            return (
+                f"The groups may predict no better than {self.score.alone}: the interval of the held-out {self.score.score} "
+                f"includes {figure_text(self.score.constant)}. Confirm them in other samples."
+            )
+        found = f"On held-out samples the groups predict no better than {self.score.alone}."
+        if self.groups is None or not (self.groups.tested and self.groups.n_found):
+            return f"{found} Do not interpret them."
+        return (
+            f"{found} A significant group can be associated with the target and still be of no use for predictions. Confirm "
+            "the significant groups in other samples, and do not interpret the others."
+        )
+
     def to_dict(self) -> Record:
         """Return the entry ``verdict`` of ``result.json``."""
         parts = (("score", self.score), ("groups", self.groups))
@@ -259,7 +266,21 @@ def interval_text(interval: tuple[float, float] | None, level: float) -> str:
     >>> interval_text((0.9481, 0.9789), 0.95)
     ' (95% interval 0.948 to 0.979)'
     """
-    return "" if interval is None else f" ({level:.0%} interval {interval[0]:.3g} to {interval[1]:.3g})"
+    if interval is None:
+        return ""
+    return f" ({level:.0%} interval {figure_text(interval[0])} to {figure_text(interval[1])})"
+
+
+def figure_text(value: float) -> str:
+    """Return a score with three digits, or 0 if it is less than half a thousandth.
+
+    Examples
+    --------
+    >>> from coterie.report.judgement import figure_text
+    >>> figure_text(0.98765), figure_text(-0.000267)
+    ('0.988', '0')
+    """
+    return "0" if abs(value) < 5e-4 else f"{value:.3g}"
 
 
 def _judged_score(held_out: Content | None) -> ScoreVerdict | None:

@@ -16,14 +16,29 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from coterie.groups.columns import COLUMNS, Column, Content, shown
-from coterie.markup import Markup, join, shortened, tag, text
+from coterie.markup import Markup, join, shortened, tag, text, wide_table
 from coterie.report.blocks import blocks_markup
-from coterie.report.judgement import Verdict, interval_text, judge
+from coterie.report.judgement import (
+    DOES_NOT_PREDICT,
+    MAY_PREDICT,
+    PREDICTS,
+    Verdict,
+    figure_text,
+    interval_text,
+    judge,
+)
 from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
 from coterie.report.survival import curves_markup
 
 _SHOWN_CLASSES = 8
 _SHOWN_LETTERS = 60
+# Verbs of the first sentence, by what the score shows.
+_VERBS = {
+    "": " is predicted from ",
+    PREDICTS: " is predicted from ",
+    MAY_PREDICT: " may be predictable from ",
+    DOES_NOT_PREDICT: " is not predicted from ",
+}
 # Names of targets without a name.
 _UNNAMED = {"classification": "the label", "survival": "the time"}
 # Largest number of classes whose table of confusions is shown.
@@ -86,8 +101,8 @@ def cautions(content: Content) -> list[str]:
             "groups was assessed."
         )
     verdict = _verdict(content)
-    if verdict.score is not None and verdict.score.caution:
-        found.append(verdict.score.caution)
+    if verdict.caution:
+        found.append(verdict.caution)
     untested = verdict.groups is not None and not verdict.groups.tested
     if confidence is not None and untested and not confidence.get("n_permutations") and content["task"] != "one-class":
         found.append("No labels were permuted, so the confidence that groups reach by chance is unknown.")
@@ -111,7 +126,10 @@ def _prediction(content: Content) -> Markup:
     else:
         fallback = {"classification": "The class", "survival": "The time"}.get(content["task"], "The target")
         name = tag("strong", tag("bdi", shortened(target.get("label") or fallback, _SHOWN_LETTERS)))
-        start = join([name, _counts(target, content), " is predicted from ", source])
+        verb = _VERBS["" if score is None else score.prediction]
+        start = join(
+            [name, _counts(target, content), verb.replace(" is ", " are ") if target.get("targets") else verb, source]
+        )
     if score is None:
         training = _training(content)
         return join([start, f"; {training}." if training else "."])
@@ -126,11 +144,12 @@ def _prediction(content: Content) -> Markup:
     others = ", ".join([*([interval] if interval else []), *compared]).replace("-", "−")
     value = tag("strong", _score(score.value))
     reason = f" {score.reason}" if score.reason else ""
-    return join([start, f" with a held-out {score.score} of ", value, f" ({others}).", reason])
+    link = f" with a held-out {score.score} of " if score.prediction == PREDICTS else f": held-out {score.score} "
+    return join([start, link, value, f" ({others}).", reason])
 
 
 def _score(value: float) -> str:
-    return f"{value:.3g}".replace("-", "−")
+    return figure_text(value).replace("-", "−")
 
 
 def _counts(target: Content, content: Content) -> Markup:
@@ -139,7 +158,7 @@ def _counts(target: Content, content: Content) -> Markup:
     if classes:
         shown = list(classes.items())[:_SHOWN_CLASSES]
         more = [f"{len(classes) - len(shown)} more classes"] if len(classes) > len(shown) else []
-        parts = [join([tag("bdi", shortened(name, 40)), f" {number(count)}"]) for name, count in shown]
+        parts = [join([tag("bdi", shortened(name, 40)), f": {number(count)}"]) for name, count in shown]
         return join([" (", join([*parts, *more], ", "), ")"])
     if target.get("events") is not None:
         return text(f" ({number(target['events'])} events)")
@@ -223,6 +242,7 @@ def render(content: Content) -> str:
             header(kicker(_path(content), content["written_at"]), title(content), lead(content), cautions(content)),
             failed(),
             tag("section", id="pictures", aria_label="Figures"),
+            tag("section", tag("h2", "Blocks"), _blocks(content), class_="blocks") if content.get("blocks") else None,
             tag("section", tag("h2", "Groups"), _about_groups(content, columns), tag("div", id="groups")),
             _plain_table(groups, columns),
             tag("section", tag("h2", "Details"), *_folded(content), class_="made"),
@@ -309,14 +329,21 @@ def _folded(content: Content) -> list[Markup]:
     parts = [
         fold("Certificate and figures", _facts(content["summary"])),
         *([fold("Held-out predictions", _held_out(content["held_out"]))] if content.get("held_out") else []),
-        *([fold("Blocks", _blocks(content))] if content.get("blocks") else []),
         fold("Rounds", _rounds(content["rounds"])),
         fold("Parameters", _facts({"estimator": content["estimator"], "task": content["task"], **content["parameters"]})),
         fold("Data, versions and seed", _facts({**data, **seeds, **content["versions"]})),
     ]
+    if content.get("methods"):
+        parts.append(fold("Methods", _methods(content["methods"])))
     if content["command"]:
         parts.append(fold("Reproduce", tag("pre", content["command"])))
     return [part for group in parts for part in group]
+
+
+def _methods(words: str) -> Markup:
+    """Return the methods text with a button that copies it, which the script shows."""
+    button = tag("button", "Copy", type="button", id="copy-methods", hidden="hidden")
+    return join([tag("div", words, id="methods", class_="prose"), button])
 
 
 def _held_out(held_out: Content) -> Markup:
@@ -330,9 +357,7 @@ def _held_out(held_out: Content) -> Markup:
         cells = (name, number(figure["value"]), known, "–" if constant is None else _score(constant))
         rows.append(tag("tr", *(tag("td", cell) for cell in cells)))
     heads = ("score", "value", "interval" if level is None else f"{level:.0%} interval", held_out["baseline"])
-    table = tag(
-        "table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows), class_="facts-table"
-    )
+    table = wide_table(tag("thead", tag("tr", *(tag("th", head) for head in heads))), rows)
     return join([table, _confusion(held_out.get("confusion")), curves_markup(held_out.get("curves"))])
 
 
@@ -352,7 +377,7 @@ def _confusion(confusion: Content | None) -> Markup:
         tag("tr", tag("td", name), *(tag("td", number(int(count) if count == int(count) else count)) for count in counts))
         for name, counts in zip(names, confusion["counts"], strict=True)
     )
-    return tag("table", tag("thead", head), tag("tbody", *rows), class_="facts-table")
+    return wide_table(tag("thead", head), rows)
 
 
 def fold(name: str, inside: Markup) -> list[Markup]:

@@ -21,10 +21,12 @@ from coterie.estimators.base import GroupDiscovery
 from coterie.files import new_file
 from coterie.groups import FeatureGroups
 from coterie.groups.columns import Content, Context, Record, data_frame, flat_table, plain, records
+from coterie.groups.feature_groups import groups_html
 from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
 from coterie.report.blocks import BlockContribution
+from coterie.report.confidential import without_samples
 from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.held_out import HeldOut, score_curve
@@ -366,24 +368,28 @@ class Discovery:
         columns, rows = self.table()
         return data_frame(rows, columns)
 
-    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
+    def report(self, path: str | os.PathLike[str] | None = None, *, samples: bool = True) -> Report:
         """Create the report page, which a notebook displays.
 
         Parameters
         ----------
         path : path, default=None
             File to save the page to.
+        samples : bool, default=True
+            Whether the page may have values of single samples. Set it to False for confidential data: figures then show
+            means and shares of at least five samples only.
 
         Returns
         -------
         report : coterie.report.Report
         """
-        made = Report(render(self.to_dict() | {"files": []}))
+        shown = self if samples else without_samples(self)
+        made = Report(render(shown.to_dict() | {"files": []}))
         if path is not None:
             made.save(path)
         return made
 
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> list[str]:
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False, samples: bool = True) -> list[str]:
         """Write a result folder, which :func:`coterie.load` reads.
 
         Parameters
@@ -393,13 +399,16 @@ class Discovery:
             files are complete.
         overwrite : bool, default=False
             Whether to replace an existing result.
+        samples : bool, default=True
+            Whether the files may have values of single samples, as for :meth:`report`. With False, the saved model also
+            lacks the held-out predictions.
 
         Returns
         -------
         files : list of str
             Names of the files.
         """
-        return write_result(folder, self, overwrite=overwrite)
+        return write_result(folder, self if samples else without_samples(self), overwrite=overwrite)
 
     def predict(self, X: FeaturesLike, **options: CovariatesLike) -> np.ndarray:
         """Predict new samples with :attr:`model`.
@@ -429,7 +438,7 @@ class Discovery:
     def _repr_html_(self) -> str:
         warned = tag("ul", *(tag("li", warning) for warning in self.warnings)) if self.warnings else None
         lines = tag("p", tag("strong", f"Discovery ({self._kind()})")), tag("p", self.judgement or _UNVALIDATED)
-        return str(tag("div", *lines, warned, Markup(self.groups._repr_html_()), class_="coterie"))
+        return str(tag("div", *lines, warned, Markup(groups_html(self.groups, self.context)), class_="coterie"))
 
 
 def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> Any:

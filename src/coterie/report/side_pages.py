@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from coterie.groups.columns import Content
-from coterie.markup import Markup, join, shortened, tag
+from coterie.markup import Markup, join, of_requested, shortened, tag
 from coterie.report.page import failed, file_name, fold, header, kicker, number, page
 from coterie.report.payload import stem
 from coterie.report.result import now, writer
@@ -41,7 +41,7 @@ def comparison_page(found: Comparison, path: str, command: str | None = None) ->
                 [
                     "Best mean: ",
                     tag("strong", tag("bdi", shortened(best["method"], 60))),
-                    f" with {number(best['n_features'])} features, {scoring} ",
+                    f" with {_size(best)}, {scoring} ",
                     tag("strong", _with_spread(best["accuracy"], best["accuracy_std"])),
                     ".",
                 ]
@@ -75,7 +75,7 @@ def comparison_page(found: Comparison, path: str, command: str | None = None) ->
     cells = [
         [
             row["method"],
-            row["n_features"],
+            of_requested(row["n_selected"], row["n_features"]),
             _with_spread(row["accuracy"], row["accuracy_std"]),
             number(_plain(row["redundancy_rate"])),
             number(_plain(row["fit_seconds"])),
@@ -148,6 +148,12 @@ def _smaller_page(
 def _failure(rows: Sequence[Content], method: str) -> str | None:
     own = [row for row in rows if str(row["method"]) == method and row["n_ok"] < row["n_folds"]]
     return f"{own[0]['status']}" if own else None
+
+
+def _size(row: Content) -> str:
+    """Return the number of features for a sentence."""
+    words = of_requested(row["n_selected"], row["n_features"])
+    return f"{words} requested features" if " of " in words else f"{words} features"
 
 
 def _with_spread(mean: float | None, spread: float | None) -> str:

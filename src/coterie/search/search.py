@@ -26,6 +26,7 @@ from coterie.progress import RoundProgress
 from coterie.search.loop import CuttingPlane, Round, StoppingRule
 from coterie.search.oracle import Oracle, OracleOptions, Representative
 from coterie.search.penalty import mean_variance, relative_penalty, typical_variance
+from coterie.search.shares import EqualSharesOracle
 from coterie.search.speculation import run_loop
 from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
@@ -52,6 +53,8 @@ class SearchSettings:
         Whether the model has an intercept.
     class_weight : dict, "balanced" or None
         Weights of the classes in the loss.
+    equal_classes : bool
+        Whether several classes have equal shares in the scores of features.
     n_features_per_round : int or None
         Number of features per block. None selects the automatic schedule.
     reuse_features : bool
@@ -86,6 +89,7 @@ class SearchSettings:
     C: float = 1.0
     fit_intercept: bool = True
     class_weight: ClassWeightLike = None
+    equal_classes: bool = False
     n_features_per_round: int | None = None
     reuse_features: bool = False
     correlation: CorrelationLike = "pearson"
@@ -223,7 +227,8 @@ class Search:
         }
         measure = settings.measure(view)
         if settings.cv is None:
-            return Oracle(measure, **options)
+            equal = settings.equal_classes and data.classes is not None and len(data.classes) > 2
+            return EqualSharesOracle(measure, **options) if equal else Oracle(measure, **options)
         parts = fold_parts(
             view,
             data.labels if data.balanced is None else data.balanced,

@@ -17,9 +17,13 @@ from coterie.inputs.opening import Input
 from coterie.solver.loss import LossLike, trait
 from coterie.validation import metrics
 from coterie.validation.calibration import calibrate, scale_of
+from coterie.validation.curves import calibration_curve, roc_curve
 from coterie.validation.intervals import fold_interval, r_squared_interval, share_interval
 from coterie.validation.path_search import Fold, SizedOutputs
 from coterie.validation.survival import linearised_concordance, risk_tertiles
+
+# Largest number of classes whose probabilities are computed for the curves.
+_CURVE_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -221,9 +225,13 @@ def assess(
         found["held_out_tertiles_"] = tertiles
     elif data.classes is not None:
         found["held_out_confusion_"] = metrics.confusion_table(figures.codes, figures.predicted, figures.n_classes, own.weight)
-    if calibration_weight is not None and figures.n_classes == 2:
-        shares = _calibrated(own, figures.codes, calibration_weight[own.sample])
-        scores["brier_score"] = metrics.brier_score(figures.codes, shares, own.weight)
+    shares = None
+    if calibration_weight is not None and 2 <= figures.n_classes <= _CURVE_CLASSES:
+        shares = _calibrated(own, figures.codes, calibration_weight[own.sample], figures.n_classes)
+        if figures.n_classes == 2:
+            scores["brier_score"] = metrics.brier_score(figures.codes, shares, own.weight)
+    if not data.is_survival:
+        found["held_out_curves_"] = _curves(figures, shares)
     predictions = entries.by_sample(data.n_samples)
     if data.classes is None and figures.n_classes == 0:
         predictions = data.in_units(loss.predict(predictions))
@@ -250,13 +258,40 @@ def _reader(data: Input, loss: LossLike, normality: bool) -> Callable[[HeldOutOu
     return lambda own: Figures(own, targets[own.sample], data.in_units(loss.predict(own.outputs)), 0, names, data.target_names)
 
 
-def _calibrated(own: HeldOutOutputs, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _calibrated(own: HeldOutOutputs, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
     """Return probabilities, by calibrations that are fitted without the fold of each entry."""
-    shares = np.empty((len(codes), 2))
+    shares = np.empty((len(codes), n_classes))
     for fold in np.unique(own.fold):
         here = own.fold == fold
         shares[here] = calibrate(own.values[~here], codes[~here], weight[~here]).probabilities(own.values[here])
     return shares
+
+
+def _curves(figures: Figures, shares: np.ndarray | None) -> dict[str, Any]:
+    """Return the ROC curves of classes, and the calibration curves of probabilities or of each target.
+
+    A ROC curve has the code of its class, which is compared with all others. With more than two classes, it is by the
+    probability of the class, and the calibration curve is that of the predicted class.
+    """
+    own, codes = figures.held_out, figures.codes
+    if not figures.n_classes:
+        pairs = zip(np.atleast_2d(codes.T), np.atleast_2d(figures.predicted.T), strict=True)
+        curves = [calibration_curve(guess, seen, own.weight, own.sample, own.unit, shares=False) for seen, guess in pairs]
+        return {"roc": [], "calibration": [None if curve is None else curve.to_dict() for curve in curves]}
+    if figures.n_classes == 2:
+        values = {1: own.values[:, 0]}
+    else:
+        values = {} if shares is None else dict(enumerate(shares.T))
+    roc = {code: roc_curve(codes == code, value, own.weight, own.fold) for code, value in values.items()}
+    curve = None
+    if shares is not None:
+        best = np.argmax(shares, axis=1)
+        guess, seen = (shares[:, 1], codes == 1) if figures.n_classes == 2 else (shares.max(axis=1), codes == best)
+        curve = calibration_curve(guess, seen.astype(np.float64), own.weight, own.sample, own.unit, shares=True)
+    return {
+        "roc": [{"class": code, **found.to_dict()} for code, found in roc.items() if found is not None],
+        "calibration": [None if curve is None else curve.to_dict()],
+    }
 
 
 def _mean(scores: np.ndarray) -> float:

@@ -214,17 +214,23 @@ def linearised_balanced_accuracy(codes: np.ndarray, right: np.ndarray, weight: n
     return Linearised(value, weight * (right - share[codes]) * unit[codes])
 
 
-def linearised_auc(positive: np.ndarray, values: np.ndarray, weight: np.ndarray, fold: np.ndarray) -> Linearised:
-    """Return the share of pairs of a positive and a negative sample, both of one fold, that are in the right order.
+def comparable_folds(positive: np.ndarray, weight: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """Return the numbers of the folds within which samples are compared.
 
-    Values of different folds come from different models and are not compared. If fewer than half of the samples of a side are
-    in folds that hold out both sides, all pairs are compared.
+    If fewer than half of the samples of a side are in folds that hold out both sides, all samples are in one fold.
     """
     sides = [np.bincount(fold, weight * side) for side in (positive, ~positive)]
     both = (sides[0] > 0.0) & (sides[1] > 0.0)
-    if any(side[both].sum() < side.sum() / 2 for side in sides):
-        fold = np.zeros_like(fold)
-        sides = [np.array([weight @ side]) for side in (positive, ~positive)]
+    return np.zeros_like(fold) if any(side[both].sum() < side.sum() / 2 for side in sides) else fold
+
+
+def linearised_auc(positive: np.ndarray, values: np.ndarray, weight: np.ndarray, fold: np.ndarray) -> Linearised:
+    """Return the share of pairs of a positive and a negative sample, both of one fold, that are in the right order.
+
+    Values of different folds come from different models and are not compared, unless :func:`comparable_folds` unites them.
+    """
+    fold = comparable_folds(positive, weight, fold)
+    sides = [np.bincount(fold, weight * side) for side in (positive, ~positive)]
     n_pairs = float(sides[0] @ sides[1])
     if n_pairs == 0.0:
         return Linearised(np.nan, np.zeros(len(values)))
