@@ -14,6 +14,7 @@ from _tables import DOCS
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
+from coterie.data import open_features
 from coterie.metrics import hamming_stability, tanimoto_stability, weighted_consistency
 
 PAGE = DOCS / "ranking-evidence.md"
@@ -25,6 +26,16 @@ def load(name: str) -> tuple[Any, np.ndarray]:
     """Load a real data set in double precision."""
     X, y = _real.load(name)
     return X.astype(np.float64), y
+
+
+def wide(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a data set as an array; one of them is LIBSVM text."""
+    if name != "duke":
+        X, y = _real.load(name)
+        return np.asarray(X, dtype=np.float64), y
+    data = open_features(_real.data_path("duke.svm"))
+    X = data.source.block(0, data.source.shape[1])
+    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=np.float64), np.asarray(data.y)
 
 
 class Split(NamedTuple):

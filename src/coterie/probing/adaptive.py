@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr
 
-from coterie.probing.probes import Estimate, ProbePlan, ProbeRecord, probes_until
+from coterie.probing.probes import Draw, Estimate, ProbePlan, ProbeRecord, probes_until
 
 # A feature of level l is drawn with 2**-l of the probability of level 0.
 N_LEVELS = 9
@@ -58,7 +58,13 @@ class Focus:
             wanted = np.array([max(1.0, plan.inclusion_probability * plan.n_features)])
             most = max(_MAX_PROBABILITY, plan.inclusion_probability)
         self.probability = np.minimum(most, np.outer(wanted / (self.counts @ share), share))
-        self.not_empty = -np.expm1(np.log1p(-self.probability) @ self.counts)
+        hazard = -np.log1p(-self.probability)
+        self.not_empty = -np.expm1(-hazard @ self.counts)
+        # Features sorted by level. Each has an interval as long as its hazard; ``ends`` are the ends of the levels.
+        self._by_level = np.argsort(levels, kind="stable").astype(np.int32)
+        self._hazard = hazard
+        self._ends = np.cumsum(hazard * self.counts, axis=1)
+        self._first = np.concatenate([[0], np.cumsum(self.counts)])
 
     @property
     def mean_probability(self) -> float:
@@ -69,15 +75,26 @@ class Focus:
         """Return the sorted features of a probe."""
         return self.draw_with_row(number)[1]
 
-    def draw_with_row(self, number: int) -> tuple[int, np.ndarray]:
-        """Return the row of a probe's target size, and its sorted features."""
+    def draw_with_row(self, number: int) -> Draw:
+        r"""Return the row of a probe's target size, and its sorted features.
+
+        Points of a Poisson process with rate 1 are drawn on the intervals of all features. A feature whose interval has a
+        length of :math:`-\ln(1 - \pi)` contains a point with probability :math:`\pi`, independently of the others. The cost
+        is proportional to the number of drawn features, not to the number of all features.
+        """
         generator = self.plan.generator(number)
         row = int(generator.integers(len(self.probability)))
-        probability = self.probability[row][self.levels]
+        ends = self._ends[row]
         while True:
-            features = np.flatnonzero(generator.random(len(probability)) < probability)
-            if len(features):
-                return row, features
+            points = (1.0 - generator.random(generator.poisson(ends[-1]))) * ends[-1]  # above 0 and at most the last end
+            if len(points):
+                break
+        level = np.searchsorted(ends, points)
+        offset = ((ends[level] - points) / self._hazard[row][level]).astype(np.int64)
+        place = self._first[level + 1] - 1 - np.minimum(offset, self.counts[level] - 1)
+        held = np.zeros(len(self.levels), dtype=np.bool_)
+        held[self._by_level[place]] = True
+        return row, np.flatnonzero(held)
 
 
 class Benefit:
@@ -218,9 +235,9 @@ class AdaptiveSums(ProbeRecord):
         """Number of the first probe after the current round."""
         return self._ends
 
-    def add(self, value: float) -> None:
+    def add(self, value: float, drawn: Draw | None = None) -> None:
         """Add the value of the next probe. The last probe of a round starts the next round."""
-        row, features = self.focus.draw_with_row(self.n_probes)
+        row, features = self.focus.draw_with_row(self.n_probes) if drawn is None else drawn
         self._record(features, value)
         self.found.add(row, features, float(value))
         if self.n_probes == self._ends:

@@ -25,7 +25,7 @@ from coterie.inputs.opening import TargetKind, open_input
 from coterie.inputs.targets import task_of
 from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, SampleGroupsLike, TargetsLike
 from coterie.probing.criteria.base import Criterion, Evaluator, as_criterion, check_value
-from coterie.probing.probes import Design, ProbeRecord
+from coterie.probing.probes import Design, Draw, ProbeRecord
 from coterie.probing.stability import StabilityGoal
 from coterie.selection import Selector, n_features_wanted
 
@@ -168,9 +168,19 @@ def _values_of(evaluate: Evaluator, subsets: Sequence[np.ndarray], parent: Proce
         return np.array([evaluate(subset) for subset in subsets])
 
 
-def _probe_values(evaluate: Evaluator, design: Design, start: int, stop: int, parent: Process) -> np.ndarray:
+class _Values(NamedTuple):
+    """Values of the probes of a task, and the probes, unless the task was evaluated in another process."""
+
+    values: np.ndarray
+    drawn: Sequence[Draw | None]
+
+
+def _probe_values(evaluate: Evaluator, design: Design, start: int, stop: int, parent: Process) -> _Values:
     """Draw the probes of one task and return their values."""
-    return _values_of(evaluate, [design.draw(number) for number in range(start, stop)], parent)
+    drawn = [design.draw_with_row(number) for number in range(start, stop)]
+    values = _values_of(evaluate, [features for _, features in drawn], parent)
+    # Drawing a probe again takes less time than sending it.
+    return _Values(values, drawn if _this_process() == parent else [None] * len(drawn))
 
 
 class ProbeBudget(NamedTuple):
@@ -255,24 +265,25 @@ def run_probes(
     return sums, reason
 
 
-def _wave(evaluate: Any, sums: ProbeRecord, size: int, workers: AnyWorkers, pool: Any) -> np.ndarray:
-    """Return the values of the next probes."""
+def _wave(evaluate: Any, sums: ProbeRecord, size: int, workers: AnyWorkers, pool: Any) -> list[_Values]:
+    """Return the values of the next probes, by task."""
     first, design = sums.n_probes, sums.design
     with one_blas_thread():
         if workers.sequential:
-            return _probe_values(evaluate, design, first, first + size, _this_process())
+            return [_probe_values(evaluate, design, first, first + size, _this_process())]
         cuts = np.linspace(first, first + size, min(size, _PIECES_PER_WORKER * workers.count) + 1).astype(np.int64)
         pieces = [(design, int(start), int(stop)) for start, stop in pairwise(cuts)]
-        return np.concatenate(workers.run(pool, _probe_values, evaluate, pieces))
+        return workers.run(pool, _probe_values, evaluate, pieces)
 
 
-def _add_values(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
+def _add_values(tasks: list[_Values], sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
     """Add values until the rule is met. The time limit is checked once per wave."""
-    for value in values:
-        sums.add(float(value))
-        reason = rule.is_reached(sums, 0.0)
-        if reason is not None:
-            return reason
+    for task in tasks:
+        for value, drawn in zip(task.values, task.drawn, strict=True):
+            sums.add(float(value), drawn)
+            reason = rule.is_reached(sums, 0.0)
+            if reason is not None:
+                return reason
     return rule.is_reached(sums, seconds)
 
 

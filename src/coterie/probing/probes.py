@@ -12,6 +12,8 @@ from coterie.inputs.types import RandomStateLike
 from coterie.probing.criteria.base import check_value
 
 Key = tuple[int, int]
+# Row of the target size (0 for uniform probes), and sorted features of a probe.
+Draw = tuple[int, np.ndarray]
 
 
 class Design(Protocol):
@@ -19,6 +21,10 @@ class Design(Protocol):
 
     def draw(self, number: int) -> np.ndarray:
         """Return the sorted features of a probe."""
+        ...
+
+    def draw_with_row(self, number: int) -> Draw:
+        """Return the row of a probe's target size, and its sorted features."""
         ...
 
 
@@ -50,6 +56,10 @@ class ProbePlan:
         else:
             size = max(1, int(generator.binomial(self.n_features, self.inclusion_probability)))
         return np.sort(generator.choice(self.n_features, size, replace=False, shuffle=False))
+
+    def draw_with_row(self, number: int) -> Draw:
+        """Return 0 and the sorted features of a probe."""
+        return 0, self.draw(number)
 
 
 def read_key(random_state: RandomStateLike) -> Key:
@@ -154,8 +164,8 @@ class ProbeRecord:
         self._laggard = int(self.count.argmin())
         return bool(self.count[self._laggard] >= least)
 
-    def add(self, value: float) -> None:
-        """Add the value of the next probe."""
+    def add(self, value: float, drawn: Draw | None = None) -> None:
+        """Add the value of the next probe, which is drawn again unless it is given."""
         raise NotImplementedError
 
     def _record(self, features: np.ndarray, value: float) -> None:
@@ -194,10 +204,10 @@ class ProbeSums(ProbeRecord):
         """Value of the first probe, which is subtracted from all values."""
         return float(self._values[0]) if self.n_probes else 0.0
 
-    def add(self, value: float) -> None:
-        """Add the value of the next probe."""
+    def add(self, value: float, drawn: Draw | None = None) -> None:
+        """Add the value of the next probe, which is drawn again unless it is given."""
         odd = self.n_probes % 2 == 1
-        features = self.plan.draw(self.n_probes)
+        _, features = self.plan.draw_with_row(self.n_probes) if drawn is None else drawn
         self._record(features, value)
         difference = float(value) - self.shift
         if odd:
