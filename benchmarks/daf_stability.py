@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from coterie import DependencyAwareSelector
 
 CHOICE = ("khan", "su", "gravier", "christensen")
-REPORT = ("duke", "glioma", "gordon", "shipp", "chowdary")
+REPORT = ("glioma", "shipp", "duke", "chowdary", "gordon")
 N_SELECTED = 10
 # The default until 2026-11-18.
 FORMER = {"min_coverage": 300, "min_stability": None, "n_probes": 20_000}
@@ -63,7 +63,7 @@ def madelon(split: int) -> tuple[np.ndarray, np.ndarray]:
 
 def wide_fits(names: tuple[str, ...]) -> Iterator[Fit]:
     """Yield the fits of wide sets: two seeds, with the present and the former default."""
-    for name, rule, seed in itertools.product(names, ("default", "former"), (0, 1)):
+    for rule, name, seed in itertools.product(("default", "former"), names, (0, 1)):
         options = {"random_state": seed, "n_features_to_select": N_SELECTED, **(FORMER if rule == "former" else {})}
         yield Fit(name, seed, rule, options, lambda name=name: standardised(name))
 

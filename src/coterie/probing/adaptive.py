@@ -279,11 +279,12 @@ class AdaptiveSums(ProbeRecord):
         found = Benefit(self.plan.n_features)
         focus = self.focus
         for start, stop, levels in zip(self.starts, [*self.starts[1:], self.n_probes], self.levels, strict=True):
+            if start:
+                found.end(focus)
             focus = Focus(self.plan, levels)
             found.begin(focus)
             for number in range(start, stop):
                 found.add(*focus.draw_with_row(number), float(values[number]))
-            found.end(focus)
         return found.estimate(focus)
 
     def _begin(self, levels: np.ndarray) -> None:

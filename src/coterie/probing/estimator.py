@@ -48,8 +48,8 @@ class DependencyAwareSelector(CriterionSelector):
     without it. The method finds features that are useful only in combination, which rankings of single features miss. Its
     cost does not grow with the number of combinations.
 
-    The method can be stopped at any time: by a number of probes, by time, by coverage, or by Ctrl-C, which keeps the result
-    so far.
+    By default, a run stops when the selection is stable. It can also be stopped by a number of probes, by time, by coverage,
+    or by Ctrl-C, which keeps the result so far.
 
     Parameters
     ----------
@@ -78,18 +78,22 @@ class DependencyAwareSelector(CriterionSelector):
         the cut, and imprecise far below it. See the notes.
 
     n_probes : int or None, default=None
-        Stop after this number of probes in total.
+        Limit: stop after this number of probes in total. With ``n_probes`` or ``max_seconds``, goals that are "auto" do not
+        stop the run earlier.
 
     max_seconds : float or None, default=None
-        Stop after this time (per call of ``fit``). Running evaluations are finished first.
+        Limit: stop after this time (per call of ``fit``). Running evaluations are finished first.
 
     min_coverage : int, "auto" or None, default="auto"
-        Stop when every feature is in at least this number of probes and is missing from at least this number of probes. With
-        adaptive probes, only features that are or may be among the best count. A warning is issued if the result does not
-        reach this coverage. "auto" means 300 (100 for uniform probes), which takes about two to three probes per feature if
-        there are many features, and stops after at most 20,000 probes. If ``n_probes`` or ``max_seconds`` is given, "auto"
-        does not stop the run, but warns. None means no such rule and no warning; without any other rule, 1000 probes are
-        drawn.
+        Goal: every feature is in at least this number of probes and is missing from at least this number of probes. With
+        adaptive probes, only features that are or may be among the best count. "auto" means 100.
+
+    min_stability : float, "auto" or None, default="auto"
+        Goal: at least this share of the selected features would be selected again by a run with other probes. See
+        ``stability_``. The run stops when all goals are met. "auto" means 0.95, or no such goal if ``min_coverage`` is a
+        number or None. Without ``n_probes`` and ``max_seconds``, a run with this goal stops after 20 probes per feature, but
+        not before 20,000 probes. A warning is issued if the result does not reach a number given here, or 0.7 with "auto".
+        Without any goal or limit, 1000 probes are drawn.
 
     max_probe_size : int, default=150
         Largest size of a probe. Sizes are uniform from 1 to this number, or to the number of features if it is smaller.
@@ -132,6 +136,15 @@ class DependencyAwareSelector(CriterionSelector):
         The scores ``scores_.daf0``, ``scores_.daf1`` and ``scores_.daf2``. Features that are in all probes or in none have
         scores of 0.
 
+    scores_std_error_ : Bunch of ndarray of shape (n_features,)
+        Standard errors of the scores, under the same names. They do not include errors of the divisors of DAF1 and DAF2.
+        They are infinite for features that are in all probes or in none.
+
+    stability_ : Stability
+        Stability of the selection by DAF0: ``expected``, the share of the selected features that a repetition is expected
+        to select again, if the scores have independent normal errors; ``halves``, the share that both halves of the probes
+        (with even and with odd numbers) select; and ``value``, the smaller of the two, which ``min_stability`` refers to.
+
     coverage_ : ndarray of shape (n_features,)
         Number of probes with the feature or without it, whichever is smaller, per feature.
 
@@ -142,8 +155,8 @@ class DependencyAwareSelector(CriterionSelector):
         Number, mean value and standard deviation of the probes per size, the ``scale`` (the divisor used by DAF2) and the
         ``reach`` of its pooling. ``pandas.DataFrame(model.probe_summary_)`` converts it to a table.
 
-    stopped_by_ : {"n_probes", "max_seconds", "min_coverage", "interrupt"}
-        Reason why the run ended.
+    stopped_by_ : {"n_probes", "max_seconds", "min_coverage", "min_stability", "interrupt"}
+        Reason why the run ended. With both goals it is "min_stability".
 
     %(seen)s
 
@@ -159,16 +172,20 @@ class DependencyAwareSelector(CriterionSelector):
     because values are added to the running sums in the order of the probes. A different order of the columns gives
     different probes.
 
-    The memory in addition to the data is three numbers per feature and one per probe. Adaptive probes require one more byte
-    per feature and round.
+    The stability is computed after 100 probes and again whenever their number has grown by a tenth. The run stops at one of
+    these numbers, independent of time and workers. Two runs can differ more than the stability of each suggests, because
+    adaptive probes of different seeds combine the features with different others.
+
+    The memory in addition to the data is about ten numbers per feature and one per probe. Adaptive probes require one more
+    byte per feature and round.
 
     Adaptive probes draw every feature independently with a known probability :math:`\pi` of at most one half. For a feature
     of level l it is lower by the factor :math:`2^{-l}`. The level is the negative binary logarithm of the feature's
     probability to be among the best, and at most 8, so that no feature is dropped entirely. The score of a feature is the
     sum of :math:`(1[f \in S] - \pi)(J(S) - c)` divided by the sum of :math:`\pi (1 - \pi)`, where c is the mean value of
     earlier probes. Within a round it is an unbiased estimate of the mean benefit of the feature to the probes of this round,
-    whatever the earlier rounds were. Rounds are averaged by their weight. The probes change from round to round: they
-    contain more and more of the better features. (Weights that restore the distribution of uniform probes vary so much that
+    whatever the earlier rounds were. Rounds are averaged by their weight, which is reduced by a tenth with each later round.
+    The probes change from round to round: they contain more and more of the better features. (Weights that restore the distribution of uniform probes vary so much that
     nothing would be gained.) Scores of features far below the cut come mostly from the early rounds.
 
     DAF2 pools sizes with few probes: the scale of size d is the standard deviation over all probes of sizes d - r, ..., d +
@@ -377,7 +394,7 @@ class DependencyAwareSelector(CriterionSelector):
         if self.n_probes is None and self.max_seconds is None:
             more = (
                 "This is the limit without n_probes and max_seconds. The criterion may not distinguish these features from "
-                f"others. Select another number of features, or increase n_probes."
+                "others. Select another number of features, or set n_probes."
             )
         return (
             f"Low stability after {sums.n_probes} probes: of the {n_selected} selected features, a repetition with other "
