@@ -143,7 +143,9 @@ def table_of(rows: list[Row]) -> list[Row]:
         line["probes"] = " ".join(f"{row['probes']:,}" for row in mine)
         line["stopped by"] = " ".join(dict.fromkeys(row["stopped by"] for row in mine))
         line["processor seconds"] = f"{np.mean([row['seconds'] for row in mine]):.0f}"
-        line["warned"] = "yes" if all(row["warned"] for row in mine) else "once" if any(row["warned"] for row in mine) else "no"
+        line["warned"] = (
+            "yes" if all(row["warned"] for row in mine) else "once" if any(row["warned"] for row in mine) else "no"
+        )
         table.append(line)
     return table
 

@@ -81,7 +81,9 @@ class _NotebookBars:
     def add_task(self, description: str, *, total: int | None, completed: int = 0, note: str = "") -> int:
         """Add a bar and return its number."""
         began = time.perf_counter()
-        self._tasks.append({"title": description, "done": completed, "total": total, "note": note, "began": began, "seconds": 0.0})
+        self._tasks.append(
+            {"title": description, "done": completed, "total": total, "note": note, "began": began, "seconds": 0.0}
+        )
         return len(self._tasks) - 1
 
     def update(self, number: int, *, completed: int, total: int | None, note: str = "") -> None:
@@ -132,9 +134,7 @@ class RoundProgress(_Progress):
         Amount that earlier work has completed. It does not count for the remaining time.
     """
 
-    def __init__(
-        self, total: int | None, verbose: int, title: str, unit: str = "support features", *, first: int = 0
-    ) -> None:
+    def __init__(self, total: int | None, verbose: int, title: str, unit: str = "support features", *, first: int = 0) -> None:
         super().__init__(verbose, title)
         self.total = total
         self.unit = unit

@@ -1,4 +1,4 @@
-"""Stability of the selection: the expected agreement against simulation, and the stopping rule on criteria with known truth."""
+"""Stability of the selection: expected agreement against simulation, and the stopping rule on criteria with known truth."""
 
 import itertools
 import warnings

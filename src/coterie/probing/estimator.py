@@ -185,8 +185,9 @@ class DependencyAwareSelector(CriterionSelector):
     sum of :math:`(1[f \in S] - \pi)(J(S) - c)` divided by the sum of :math:`\pi (1 - \pi)`, where c is the mean value of
     earlier probes. Within a round it is an unbiased estimate of the mean benefit of the feature to the probes of this round,
     whatever the earlier rounds were. Rounds are averaged by their weight, which is reduced by a tenth with each later round.
-    The probes change from round to round: they contain more and more of the better features. (Weights that restore the distribution of uniform probes vary so much that
-    nothing would be gained.) Scores of features far below the cut come mostly from the early rounds.
+    The probes change from round to round: they contain more and more of the better features. (Weights that restore the
+    distribution of uniform probes vary so much that nothing would be gained.) Scores of features far below the cut come
+    mostly from the early rounds.
 
     DAF2 pools sizes with few probes: the scale of size d is the standard deviation over all probes of sizes d - r, ..., d +
     r, with the smallest r for which there are at least 10 probes with different values.
