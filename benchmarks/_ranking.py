@@ -174,11 +174,6 @@ def order_of(scores: np.ndarray) -> Order:
     return lambda size: order[:size]
 
 
-def found_informative(scores: np.ndarray) -> int:
-    """Return the number of Madelon's 20 informative features among the 20 best."""
-    return len(np.intersect1d(np.argsort(-scores, kind="stable")[:20], INFORMATIVE))
-
-
 def load_average() -> str:
     """Return the load average of the machine as text."""
     return f"{psutil.getloadavg()[1]:.1f} on {os.cpu_count()} cores"

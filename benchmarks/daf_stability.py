@@ -1,8 +1,8 @@
 """Default stopping rule of DAF: probes, stability, and selected features shared by runs with different seeds.
 
-The constants of the rule were chosen on the sets of ``choice`` and on Madelon with the splits of seed 0. The sets of ``report``
-and Madelon with other splits had no part in it. Each fit is written to the results at once, and a repeated run continues
-after the last one. Tables go to docs/evidence/ranking-evidence.md.
+The constants of the rule were chosen on the sets of ``choice`` and on Madelon with the splits of seed 0. The sets of
+``report`` and Madelon with other splits had no part in it. Each fit is written to the results at once, and a repeated run
+continues after the last one. Tables go to docs/evidence/ranking-evidence.md.
 """
 
 from __future__ import annotations
