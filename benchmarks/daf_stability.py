@@ -138,7 +138,8 @@ def table_of(rows: list[Row]) -> list[Row]:
             found = [len(np.intersect1d(row["selected"], INFORMATIVE)) for row in mine]
             line["informative of 20, by split"] = " ".join(map(str, found))
         else:
-            line["shared by two seeds, of 10"] = len(np.intersect1d(*(row["selected"] for row in mine[:2])))
+            both = [row["selected"] for row in mine[:2]]
+            line["shared by two seeds, of 10"] = len(np.intersect1d(*both)) if len(both) == 2 else None
         line["stability"] = " ".join(f"{min(row['expected'], row['halves']):.2f}" for row in mine)
         line["probes"] = " ".join(f"{row['probes']:,}" for row in mine)
         line["stopped by"] = " ".join(dict.fromkeys(row["stopped by"] for row in mine))
