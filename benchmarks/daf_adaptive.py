@@ -1,7 +1,7 @@
 """Adaptive and uniform probes: informative features found on Madelon, and accuracy on Gisette, by number of probes.
 
-Seconds are processor seconds, summed over all workers. The part ``default`` stops by the default rule instead of after a
-given number of probes. Tables go to docs/evidence/ranking-evidence.md.
+Seconds are processor seconds, summed over all workers. Tables go to
+docs/evidence/ranking-evidence.md.
 """
 
 from __future__ import annotations
@@ -68,23 +68,6 @@ def madelon_table(rows: list[Row]) -> list[Row]:
     return table
 
 
-def default_stop(options: Any) -> list[Row]:
-    """Return informative features among the first 20 when the default rule stops the fit, by split."""
-    X, y = load("madelon")
-    limit = {"n_probes": 50} if options.quick else {}
-    rows = []
-    for number, split in enumerate(halves(X, y, 1 if options.quick else 5, options.seed, standardise=True)):
-        start = time.process_time()
-        model = DependencyAwareSelector(
-            "knn", n_features_to_select=20, cv=3, random_state=options.seed, n_jobs=options.threads, **limit
-        ).fit(split.X, split.y)
-        seconds = time.process_time() - start
-        found = int((model.ranking_[INFORMATIVE] <= 20).sum())
-        rows.append({"split": number + 1, "probes": model.n_probes_, "processor seconds": f"{seconds:.0f}", "found": found})
-        print(rows[-1], load_average(), flush=True)
-    return rows
-
-
 def accuracy(split: Split, features: np.ndarray) -> Row:
     """Return the test accuracy in %."""
     models = {"3-NN": KNeighborsClassifier(3, algorithm="brute"), "SVM (rbf)": make_pipeline(StandardScaler(), SVC())}
@@ -130,7 +113,6 @@ def gisette_table(rows: list[Row]) -> list[Row]:
 def main() -> None:
     parts = (
         ("madelon", "adaptive madelon", madelon, madelon_table),
-        ("default", "adaptive default", default_stop, list),
         ("gisette", "adaptive gisette", gisette, gisette_table),
     )
     options = read_arguments(__doc__, parts=[part[0] for part in parts])

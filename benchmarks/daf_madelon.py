@@ -1,9 +1,10 @@
-"""Madelon: number of the 20 informative features that DAF finds, time, and test accuracy.
+"""Madelon: number of the 20 informative features that DAF finds, and test accuracy.
 
 20 of 500 features are informative, none of them alone: 5 features and 15 mixtures of them. Nearly all of them form pairs
 with a correlation of 0.99. Three of them have standard deviations (9 to 15) below those of most uninformative features (22)
 and hardly change a Euclidean distance. Everything is therefore run with raw and with standardised values. ``--slow`` uses
-the paper's number of probes; only then are the curves written to docs/evidence/ranking-evidence.md.
+the paper's number of probes and an SVM tuned once per split; only then are the curves written to
+docs/evidence/ranking-evidence.md.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from typing import Any
 
 import numpy as np
-from _ranking import INFORMATIVE, PAGE, Curves, found_informative, halves, load, load_average, order_of
+from _ranking import INFORMATIVE, PAGE, Curves, halves, load, order_of, tuned
 from _record import caption, read_arguments, write_results
 from _tables import markdown_table, print_table, replace_section
 from sklearn.neighbors import KNeighborsClassifier
@@ -38,45 +39,18 @@ def selector(seed: int, n_jobs: int, **options: Any) -> DependencyAwareSelector:
     return DependencyAwareSelector("knn", n_features_to_select=20, cv=3, random_state=seed, n_jobs=n_jobs, **options)
 
 
-def recovery(
-    X: np.ndarray, y: np.ndarray, marks: list[float], seed: int, n_jobs: int, standardise: bool
-) -> list[dict[str, Any]]:
-    """Return informative features among the first 20 after some seconds of one run on a training half."""
-    split = next(halves(X, y, 1, seed, standardise=standardise))
-    selector(seed, n_jobs, n_probes=2).set_params(verbose=0).fit(split.X, split.y)  # compile
-    model = selector(seed, n_jobs, warm_start=True, max_probe_size=150)
-    rows, spent = [], 0.0
-    for mark in marks:
-        start = time.perf_counter()
-        model.set_params(max_seconds=mark - spent).fit(split.X, split.y)
-        spent += time.perf_counter() - start
-        order = np.argsort(model.ranking_)
-        rows.append(
-            {
-                "values": "standardised" if standardise else "raw",
-                "seconds": round(spent, 1),
-                "probes": model.n_probes_,
-                "probes/s": model.n_probes_ / spent,
-                "mean times drawn": float(model._sums.count.mean()),
-                **{name.upper(): found_informative(scores) for name, scores in model.scores_.items()},
-                "missing": " ".join(map(str, np.setdiff1d(INFORMATIVE, order[:20]))),
-                "last rank": int(model.ranking_[INFORMATIVE].max()),
-                "load": load_average(),
-            }
-        )
-        print(rows[-1], flush=True)
-    return rows
-
-
-def curves(X: np.ndarray, y: np.ndarray, n_splits: int, n_probes: int, seed: int, n_jobs: int, standardise: bool) -> Curves:
+def curves(
+    X: np.ndarray, y: np.ndarray, n_splits: int, n_probes: int, seed: int, n_jobs: int, standardise: bool, tune: bool
+) -> Curves:
     """Return accuracy and stability of DAF0, DAF1, DAF2 and BIF over random halves."""
     result = Curves(SIZES, CLASSIFIERS, X.shape[1])
     for number, split in enumerate(halves(X, y, n_splits, seed, standardise=standardise)):
         model = selector(seed, n_jobs, n_probes=n_probes).fit(split.X, split.y)
+        classifiers = tuned(split) if tune else None
         for name, scores in model.scores_.items():
-            result.add(name.upper(), split, order_of(scores))
+            result.add(name.upper(), split, order_of(scores), classifiers)
         single = BestIndividualSelector("knn", n_features_to_select=20, cv=3, n_jobs=n_jobs).fit(split.X, split.y)
-        result.add("BIF", split, order_of(single.scores_))
+        result.add("BIF", split, order_of(single.scores_), classifiers)
         print(f"split {number}: {informative_found(result)}", flush=True)
     return result
 
@@ -87,22 +61,12 @@ def informative_found(curves: Curves) -> dict[str, list[int]]:
     return {m: [len(np.intersect1d(run[place], INFORMATIVE)) for run in runs] for m, runs in curves.subsets.items()}
 
 
-def recovery_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
-    """Return a section of the page: informative features found after some seconds of one run."""
-    marks = [3.0, 6.0] if options.quick else [60.0, 180.0, 600.0]
-    rows = [row for scaled in (True, False) for row in recovery(X, y, marks, options.seed, options.threads, scaled)]
-    print_table("Informative features among the first 20", rows)
-    write_results("daf_madelon-recovery", options, rows=rows)
-    cells = [{name: _cell(value) for name, value in row.items()} for row in rows]
-    return {"madelon recovery": markdown_table(cells)}
-
-
 def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
     """Return sections of the page: informative features by split; accuracy and stability on standardised values."""
     n_splits, n_probes = (2, 100) if options.quick else (options.splits or 20, 25_000) if options.slow else (5, 10_000)
     counts, content, sections = [], {}, {}
     for scaled in (True, False):
-        found = curves(X, y, n_splits, n_probes, options.seed, options.threads, scaled)
+        found = curves(X, y, n_splits, n_probes, options.seed, options.threads, scaled, options.slow)
         kind = "standardised" if scaled else "raw"
         content[kind] = {"rows": found.table().to_dict("records"), "informative": informative_found(found)}
         for title, table in found.tables().items():
@@ -117,12 +81,11 @@ def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
 
 def main() -> None:
     slow = "use the paper's number of probes (25,000) and 20 splits (hours)"
-    options = read_arguments(__doc__, slow=slow, parts=("recovery", "curves", "time", "size"))
+    options = read_arguments(__doc__, slow=slow, parts=("curves", "time", "size"))
     X, y = load("madelon")
-    for name, part in (("recovery", recovery_part), ("curves", curves_part)):
-        if options.only in (None, name):
-            for section, text in part(X, y, options).items():
-                write_section(section, text, options)
+    if options.only in (None, "curves"):
+        for section, text in curves_part(X, y, options).items():
+            write_section(section, text, options)
     for name, figure in (("time", accuracy_by_time), ("size", accuracy_by_size)):
         if options.only in (None, name):
             rows = figure(X, y, options)
@@ -179,10 +142,6 @@ def judged(model: DependencyAwareSelector, split: Any) -> list[float]:
 def mean_row(head: dict[str, Any], rows: list[list[float]]) -> dict[str, Any]:
     names = ("processor seconds", "informative", *CLASSIFIERS)
     return {**head, **{name: f"{value:.1f}" for name, value in zip(names, np.mean(rows, axis=0), strict=True)}}
-
-
-def _cell(value: Any) -> str:
-    return f"{value:,.0f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import _real
 import numpy as np
-from _ranking import PAGE, Split, halves, load_average
+from _ranking import PAGE, Split, halves, load_average, wide
 from _record import caption, read_arguments, write_results
 from _tables import markdown_table, print_table, replace_section
 from sklearn.exceptions import ConvergenceWarning
@@ -23,7 +22,6 @@ from sklearn.svm import LinearSVC
 
 from coterie import DependencyAwareSelector
 from coterie.baselines import BestIndividualSelector
-from coterie.data import open_features
 
 CHOICE = ("khan", "christensen", "gravier", "su", "shipp", "gordon", "chowdary")
 REPORT = ("duke", "glioma")
@@ -82,23 +80,13 @@ def run(names: tuple[str, ...], options: Any) -> list[Row]:
     n_splits, max_probes = (1, 300) if options.quick else (3, 40_000)
     rows = []
     for name in names:
-        X, y = _wide(name)
+        X, y = wide(name)
         for number, split in enumerate(halves(X, y, n_splits, options.seed, standardise=True)):
             rows += [
                 {"data": name, "split": number, **row} for row in of_split(split, options.seed, options.threads, max_probes)
             ]
         print_table(f"{name} ({load_average()})", summary([row for row in rows if row["data"] == name]))
     return rows
-
-
-def _wide(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a data set as an array; one of them is LIBSVM text."""
-    if name != "duke":
-        X, y = _real.load(name)
-        return np.asarray(X, dtype=np.float64), y
-    data = open_features(_real.data_path("duke.svm"))
-    X = data.source.block(0, data.source.shape[1])
-    return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=np.float64), np.asarray(data.y)
 
 
 def summary(rows: list[Row], each: bool = False) -> list[Row]:

@@ -79,13 +79,22 @@ PAGES = {
             "big_shapes.py",
         )
     ),
+    "paper-daf": Page(()),
     "paper-gdm": Page(()),
     "outcomes-evidence": Page(("outcomes.py",), by_hand=True),
     "pitfalls": Page(("pitfalls.py",)),
     "plain-estimators": Page(("plain_estimators.py",)),
     "plink-clump-evidence": Page(("plink_clump.py",)),
     "probabilities-evidence": Page(("probabilities.py",)),
-    "ranking-evidence": Page(("daf_madelon.py --slow --splits 5", "daf_curves.py --slow", "daf_adaptive.py", "daf_wide.py")),
+    "ranking-evidence": Page(
+        (
+            "daf_madelon.py --slow --splits 5",
+            "daf_curves.py --slow",
+            "daf_adaptive.py",
+            "daf_stability.py",
+            "daf_wide.py",
+        )
+    ),
     "redundancy-evidence": Page(("grm_scale.py",), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),
     "score-intervals-evidence": Page(("score_intervals.py",)),

@@ -56,7 +56,7 @@ class _Progress:
         """Create or update the bar of a step."""
         note = printable(note)
         if step not in self._steps:
-            self._steps[step] = self._bars.add_task(printable(step), total=total, note=note)
+            self._steps[step] = self._bars.add_task(printable(step), total=total, completed=done, note=note)
         self._bars.update(self._steps[step], completed=done, total=total, note=note)
 
     def _print(self, line: str) -> None:
@@ -78,10 +78,12 @@ class _NotebookBars:
         self._display: Any = None
         self._shown_at = -_PAUSE
 
-    def add_task(self, description: str, *, total: int | None, note: str = "") -> int:
+    def add_task(self, description: str, *, total: int | None, completed: int = 0, note: str = "") -> int:
         """Add a bar and return its number."""
         began = time.perf_counter()
-        self._tasks.append({"title": description, "done": 0, "total": total, "note": note, "began": began, "seconds": 0.0})
+        self._tasks.append(
+            {"title": description, "done": completed, "total": total, "note": note, "began": began, "seconds": 0.0}
+        )
         return len(self._tasks) - 1
 
     def update(self, number: int, *, completed: int, total: int | None, note: str = "") -> None:
@@ -128,19 +130,22 @@ class RoundProgress(_Progress):
         Title of the display.
     unit : str
         Unit of the amount.
+    first : int
+        Amount that earlier work has completed. It does not count for the remaining time.
     """
 
-    def __init__(self, total: int | None, verbose: int, title: str, unit: str = "support features") -> None:
+    def __init__(self, total: int | None, verbose: int, title: str, unit: str = "support features", *, first: int = 0) -> None:
         super().__init__(verbose, title)
         self.total = total
         self.unit = unit
+        self.first = first
         self._began = 0.0
 
     def __enter__(self) -> Self:
         super().__enter__()
         self._began = time.perf_counter()
         if self._bars is not None:
-            self._draw(self.title, 0, self.total)
+            self._draw(self.title, self.first, self.total)
         return self
 
     def update(self, done: int, note: str) -> None:
@@ -150,7 +155,8 @@ class RoundProgress(_Progress):
             return
         seconds = time.perf_counter() - self._began
         of = f"/{self.total}" if self.total is not None else ""
-        left = f", about {seconds * (self.total - done) / done:.1f} s left" if self.total and done else ""
+        new = done - self.first
+        left = f", about {seconds * (self.total - done) / new:.1f} s left" if self.total and new > 0 else ""
         self._print(f"{done}{of} {self.unit}, {note}, {seconds:.1f} s{left}")
 
 

@@ -31,8 +31,10 @@ def mean_benefit(values, probability, centre):
 
 def play(sums, values, n_probes):
     """Add probes with values from the table, and return the sum of the weights times the mean benefits of their rounds."""
-    target = np.zeros(5)
+    target, round_number = np.zeros(5), len(sums.starts)
     for _ in range(n_probes):
+        if len(sums.starts) > round_number:
+            target, round_number = adaptive._KEPT * target, len(sums.starts)
         focus, found = sums.focus, sums.found
         row, features = focus.draw_with_row(sums.n_probes)
         total, count = found.centres.sum(axis=0)
@@ -44,7 +46,7 @@ def play(sums, values, n_probes):
             weight = chance * (1 - chance) / (1 - np.prod(1 - chance))
             target += weight * mean_benefit(values, chance, centre)
         sums.add(values[(1 << features).sum()])
-    return target
+    return target if len(sums.starts) == round_number else adaptive._KEPT * target
 
 
 VALUES = np.random.default_rng(8).standard_normal(32) + SETS @ np.array([0.0, 0.5, 1.0, 0.0, -1.0])
@@ -85,7 +87,7 @@ def test_rounds_add_up_without_bias(monkeypatch):
         sums = AdaptiveSums(plan_of(seed=seed))
         target = play(sums, VALUES, 40)
         assert len(sums.starts) >= 3
-        numerator, weight, _ = sums.found._totals(sums.focus)
+        numerator, weight, _, _ = sums.found._totals(sums.focus)
         errors.append(numerator - target)
         quotients.append((numerator - target) / weight)
     assert sums.focus.levels.max() >= 2
@@ -100,7 +102,8 @@ def test_estimates_against_the_formula(max_size):
     values = np.random.default_rng(1).random(700)
     sums = AdaptiveSums.replay(plan, values)
     assert len(sums.starts) >= 3
-    numerator, weight = np.zeros(30), np.zeros(30)
+    numerator, weight, square, variance = np.zeros((4, 30))
+    halves = np.zeros((2, 2, 30))
     centres, reference = None, None
     for i, value in enumerate(values):
         place = np.searchsorted(sums.starts, i, side="right") - 1
@@ -108,21 +111,35 @@ def test_estimates_against_the_formula(max_size):
         if i in sums.starts:
             reference = reference if centres is None else centres[:, 0].sum() / centres[:, 1].sum()
             centres = np.zeros((16, 2))
+            for sums_so_far in (numerator, weight, square, halves):
+                sums_so_far *= 0.9
+            variance *= 0.81
         row, features = focus.draw_with_row(i)
         middle = centres[:, 0].sum() / centres[:, 1].sum() if centres[:, 1].any() else reference
         near = centres[row * 16 // max_size]
         if middle is not None:
             difference = value - (near[0] + 2 * middle) / (near[1] + 2)
             chance = np.array([focus.probability[row, level] for level in focus.levels])
-            numerator += (np.isin(np.arange(30), features) - chance) * difference
-            weight += chance * (1 - chance) / (1 - np.prod(1 - chance))
+            gain = (np.isin(np.arange(30), features) - chance) * difference
+            share = chance * (1 - chance) / (1 - np.prod(1 - chance))
+            numerator += gain
+            weight += share
+            square += share * difference**2
+            variance += share * difference**2
+            halves[i % 2] += (gain, share)
         near += (value, 1)
     np.testing.assert_allclose(sums.estimate.benefit, numerator / weight, atol=1e-12)
-    np.testing.assert_array_equal(sums.benefit_of(values), sums.estimate.benefit)
-    scores = daf_scores(sums, summarise(sums))
+    np.testing.assert_allclose(sums.estimate.error, np.sqrt(variance) / weight, atol=1e-12)
+    np.testing.assert_allclose(sums.estimate.spread, np.sqrt(square / weight), atol=1e-12)
+    np.testing.assert_allclose(sums.halves, halves[:, 0] / halves[:, 1], atol=1e-12)
+    for mine, theirs in zip(sums.benefit_of(values), sums.estimate, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    scores, errors = daf_scores(sums, summarise(sums))
     np.testing.assert_allclose(scores["daf1"] * sums.estimate.spread, scores["daf0"], atol=1e-12)
     scaled = np.array([next(e.scale for e in summarise(sums) if e.size == size) for size in sums.sizes])
-    np.testing.assert_array_equal(scores["daf2"], sums.benefit_of(values / scaled))
+    np.testing.assert_array_equal(scores["daf2"], sums.benefit_of(values / scaled).benefit)
+    np.testing.assert_array_equal(errors["daf2"], sums.benefit_of(values / scaled).error)
+    np.testing.assert_allclose(errors["daf1"] * scores["daf0"], errors["daf0"] * scores["daf1"], atol=1e-12)
 
 
 def test_features_are_drawn_with_the_stated_probabilities():
@@ -138,6 +155,20 @@ def test_features_are_drawn_with_the_stated_probabilities():
         held[features] += 1
         expected += focus.probability[row][levels] / focus.not_empty[row]
     assert (np.abs(held - expected) < 4.5 * np.sqrt(expected + 1)).all()
+
+
+def test_features_are_drawn_independently():
+    """All 8 subsets of three features, of which one is drawn with probability 0.9, against products of probabilities."""
+    focus = Focus(plan_of(3, 3, probability=0.9), np.array([0, 0, 2], dtype=np.int8))
+    chance = focus.probability[0][focus.levels]
+    n_draws = 6000
+    found = np.bincount([(1 << focus.draw(i)).sum() for i in range(n_draws)], minlength=8)
+    members = (np.arange(8)[:, None] >> np.arange(3)) % 2 == 1
+    expected = np.where(members, chance, 1 - chance).prod(axis=1)
+    expected[0] = 0.0
+    expected *= n_draws / expected.sum()
+    assert found[0] == 0
+    assert (np.abs(found - expected) <= 4.5 * np.sqrt(expected)).all()
 
 
 def test_rare_probes_are_still_drawn():
@@ -163,7 +194,8 @@ def test_best_features_are_drawn_most_and_worst_still_drawn(rng, monkeypatch):
     least = min(held.min(), 1500 - held.max())
     assert sums.covers(least)
     assert not sums.covers(least + 1)
-    assert sums.coverage < least
+    assert sums.coverage == least  # of the open features, as in the rule
+    assert sums.count.min() < least
 
 
 def test_all_features_requested_or_all_equal(monkeypatch):
@@ -211,15 +243,18 @@ def test_finds_features_that_are_useful_only_in_combination(rng):
     X, y = together(rng)
     model = DependencyAwareSelector(sampling="adaptive", n_features_to_select=2, random_state=0).fit(X, y)
     assert set(model.support_features_) == {2, 7}
-    assert model.stopped_by_ == "min_coverage"
-    assert model.coverage_[model._sums.focus.open].min() == 300
+    assert model.stopped_by_ == "min_stability"
+    assert model.stability_.value >= 0.95
+    assert model.coverage_[model._sums.focus.open].min() >= 100
 
 
 @pytest.mark.filterwarnings("default:Low coverage")
-def test_low_coverage_warns(rng):
+def test_low_coverage_warns_with_the_coverage_of_the_rule(rng):
     X, y = together(rng, n_samples=60)
-    with pytest.warns(ConvergenceWarning, match=r"Low coverage after 200 probes: .* min_coverage is 300"):
-        model_of(n_probes=200).fit(X, y)
+    model = model_of(n_probes=200, min_coverage=300)
+    with pytest.warns(ConvergenceWarning, match=r"Low coverage after 200 probes: .* min_coverage is 300") as caught:
+        model.fit(X, y)
+    assert f"the best is {model._sums.coverage}, but" in str(caught[0].message)
 
 
 def test_levels_are_bounded_and_the_cut_is_at_least_20():

@@ -37,24 +37,34 @@ def test_default_values_of_the_selector_are_the_documented_ones():
 @pytest.mark.parametrize(
     ("parameters", "n_features", "expected"),
     [
-        ({}, 9, (20_000, None, 300)),
-        ({"sampling": "uniform"}, 9, (20_000, None, 100)),
-        ({"n_probes": 7}, 9, (7, None, None)),
-        ({"max_seconds": 2.0}, 9, (None, 2.0, None)),
-        ({"n_probes": 7, "max_seconds": 2.0}, 9, (7, 2.0, None)),
-        ({"min_coverage": 5}, 9, (None, None, 5)),
-        ({"min_coverage": 5, "n_probes": 7}, 9, (7, None, 5)),
-        ({"min_coverage": None}, 9, (1000, None, None)),
-        ({"min_coverage": None, "n_probes": 7}, 9, (7, None, None)),
-        ({"min_coverage": None, "max_seconds": 2.0}, 9, (None, 2.0, None)),
-        ({}, 1, (1000, None, None)),
-        ({"n_probes": 7}, 1, (7, None, None)),
-        ({"min_coverage": 5}, 1, (1000, None, None)),
-        ({"min_coverage": 5, "max_seconds": 2.0}, 1, (None, 2.0, None)),
+        ({}, 9, (20_000, None, 100, 0.95)),
+        ({}, 3000, (60_000, None, 100, 0.95)),
+        ({"sampling": "uniform"}, 9, (20_000, None, 100, 0.95)),
+        ({"n_probes": 7}, 9, (7, None, None, None)),
+        ({"max_seconds": 2.0}, 9, (None, 2.0, None, None)),
+        ({"n_probes": 7, "max_seconds": 2.0}, 9, (7, 2.0, None, None)),
+        ({"min_coverage": 5}, 9, (None, None, 5, None)),
+        ({"min_coverage": 5, "n_probes": 7}, 9, (7, None, 5, None)),
+        ({"min_coverage": None}, 9, (1000, None, None, None)),
+        ({"min_coverage": None, "n_probes": 7}, 9, (7, None, None, None)),
+        ({"min_coverage": None, "max_seconds": 2.0}, 9, (None, 2.0, None, None)),
+        ({"min_stability": 0.8}, 9, (20_000, None, 100, 0.8)),
+        ({"min_stability": 0.8, "n_probes": 7}, 9, (7, None, None, 0.8)),
+        ({"min_stability": 0.8, "max_seconds": 2.0}, 9, (None, 2.0, None, 0.8)),
+        ({"min_stability": 0.8, "min_coverage": 5}, 9, (20_000, None, 5, 0.8)),
+        ({"min_stability": 0.8, "min_coverage": None}, 9, (20_000, None, None, 0.8)),
+        ({"min_stability": None}, 9, (None, None, 100, None)),
+        ({"min_stability": None, "min_coverage": None}, 9, (1000, None, None, None)),
+        ({}, 1, (1000, None, None, None)),
+        ({"n_probes": 7}, 1, (7, None, None, None)),
+        ({"min_coverage": 5}, 1, (1000, None, None, None)),
+        ({"min_coverage": 5, "max_seconds": 2.0}, 1, (None, 2.0, None, None)),
     ],
 )
 def test_stopping_rules_of_parameters(parameters, n_features, expected):
-    assert tuple(DependencyAwareSelector(**parameters)._rule(n_features)) == expected
+    *rest, goal = DependencyAwareSelector(**parameters)._rule(n_features, 4)
+    assert (*rest, None if goal is None else goal.least) == expected
+    assert goal is None or goal.n_selected == 4
 
 
 @pytest.mark.parametrize(
@@ -104,13 +114,15 @@ def test_the_largest_value_of_a_criterion():
 def test_expected_probes_of_a_given_probability():
     """About mean + spread: the rarest of m features is in q K - sqrt(2 q K ln m) of K probes."""
     for probability in (0.2, 0.8):
-        expected = expected_probes(ProbePlan(50, 50, probability, read_key(0)), ProbeBudget(None, None, 40))
+        expected = expected_probes(ProbeSums(ProbePlan(50, 50, probability, read_key(0))), ProbeBudget(None, None, 40))
         mean = 0.2 * expected
         assert mean - np.sqrt(2 * mean * np.log(50)) == pytest.approx(40.0, abs=0.5)
-    adaptive_plan = AdaptivePlan(50, 50, None, read_key(0), 5)
-    assert expected_probes(adaptive_plan, ProbeBudget(None, None, 40)) is None
-    assert expected_probes(adaptive_plan, ProbeBudget(9, None, 40)) == 9
-    assert expected_probes(PLAN, ProbeBudget(None, 1.0, 40)) is None
+    adaptive = AdaptiveSums(AdaptivePlan(50, 50, None, read_key(0), 5))
+    uniform = ProbeSums(ProbePlan(50, 50, None, read_key(0)))
+    first = expected_probes(adaptive, ProbeBudget(None, None, 40))
+    assert first == pytest.approx(expected_probes(uniform, ProbeBudget(None, None, 40)), rel=0.5)
+    assert expected_probes(adaptive, ProbeBudget(9, None, 40)) == 9
+    assert expected_probes(ProbeSums(PLAN), ProbeBudget(None, 1.0, 40)) is None
 
 
 def test_seeds_of_probes():
@@ -190,7 +202,7 @@ def test_rounds_of_adaptive_probes_grow_by_a_tenth(rng):
             assert sums.design is sums.focus
             sums.add(float(rng.random()))
     assert len(sums.starts) == len(sums.levels) == 4
-    np.testing.assert_allclose(sums.benefit_of(sums.values), sums.estimate.benefit, rtol=1e-9)
+    np.testing.assert_allclose(sums.benefit_of(sums.values), sums.estimate, rtol=1e-9)
 
 
 def test_rounding_differences_are_no_benefit():

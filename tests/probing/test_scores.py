@@ -40,6 +40,23 @@ def naive_scores(member, values):
     return daf0, daf1, daf2
 
 
+def naive_errors(member, values):
+    """Standard errors of differences of two means with a pooled variance, by name of the score."""
+    K, m = member.shape
+    scaled = values / naive_scale(values, member.sum(axis=1))
+    errors = {name: np.full(m, np.inf) for name in ("daf0", "daf1", "daf2")}
+    for f in range(m):
+        mine = member[:, f]
+        if mine.any() and not mine.all():
+            factor = np.sqrt(1 / mine.sum() + 1 / (~mine).sum())
+            for name, numbers in (("daf0", values), ("daf2", scaled)):
+                pooled = (mine.sum() * numbers[mine].var() + (~mine).sum() * numbers[~mine].var()) / K
+                errors[name][f] = np.sqrt(pooled) * factor
+            divisor = (mine.sum() * values[mine].std() + (~mine).sum() * values[~mine].std()) / K
+            errors["daf1"][f] = errors["daf0"][f] / divisor if divisor > 0 else np.nan
+    return errors
+
+
 def members(plan, n_probes):
     matrix = np.zeros((n_probes, plan.n_features), dtype=bool)
     for i in range(n_probes):
@@ -53,7 +70,7 @@ def test_scores_against_the_formulas(seed, n_probes, n_features, max_size, offse
     values = offset + np.random.default_rng(seed).random(n_probes)
     sums = ProbeSums.replay(plan, values)
     member = members(plan, n_probes)
-    found = daf_scores(sums, summarise(sums))
+    found, errors = daf_scores(sums, summarise(sums))
     with np.errstate(divide="ignore", invalid="ignore"):
         daf0, daf1, daf2 = naive_scores(member, values)
     np.testing.assert_allclose(found["daf0"], daf0, atol=1e-9)
@@ -61,13 +78,20 @@ def test_scores_against_the_formulas(seed, n_probes, n_features, max_size, offse
     np.testing.assert_allclose(found["daf1"][~decided], daf1[~decided], rtol=1e-5, atol=1e-9)
     assert np.isfinite(found["daf1"]).all()
     np.testing.assert_allclose(found["daf2"], daf2, rtol=1e-7, atol=1e-7 * (1 + offset))
+    for name, error in naive_errors(member, values).items():
+        np.testing.assert_allclose(errors[name][~decided], error[~decided], rtol=1e-4, atol=1e-7)
+        assert np.isinf(errors[name][~sums.known]).all()
+    for half, scores in enumerate(sums.halves):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            expected = naive_scores(member[half::2], values[half::2])[0]
+        np.testing.assert_allclose(scores, np.nan_to_num(expected), atol=1e-9)
     np.testing.assert_array_equal(sums.count, member.sum(axis=0))
     assert sums.coverage == min(member.sum(axis=0).min(), n_probes - member.sum(axis=0).max())
 
 
 def test_equal_values_give_no_scores():
     sums = ProbeSums.replay(plan_of(), np.full(40, 0.7))
-    assert all(np.abs(scores).max() < 1e-14 for scores in daf_scores(sums, summarise(sums)).values())
+    assert all(np.abs(scores).max() < 1e-14 for scores in daf_scores(sums, summarise(sums)).scores.values())
     assert {entry.scale for entry in summarise(sums)} == {1.0}
 
 

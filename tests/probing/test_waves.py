@@ -51,16 +51,16 @@ def test_the_first_rule_that_is_met():
 
 
 def test_about_how_many_probes_a_rule_takes():
-    assert expected_probes(PLAN, ProbeBudget(70, None, None)) == 70
-    assert expected_probes(PLAN, ProbeBudget(70, 5.0, 10)) is None
+    assert expected_probes(ProbeSums(PLAN), ProbeBudget(70, None, None)) == 70
+    assert expected_probes(ProbeSums(PLAN), ProbeBudget(70, 5.0, 10)) is None
     for coverage in (20, 100):
-        expected = expected_probes(PLAN, ProbeBudget(None, None, coverage))
+        expected = expected_probes(ProbeSums(PLAN), ProbeBudget(None, None, coverage))
         taken = [
             waves_of(ProbeBudget(None, None, coverage), ProbeSums(ProbePlan(8, 5, None, read_key(seed))))[0].n_probes
             for seed in range(8)
         ]
         assert 0.7 < expected / np.mean(taken) < 1.4
-    assert expected_probes(PLAN, ProbeBudget(15, None, 100)) == 15
+    assert expected_probes(ProbeSums(PLAN), ProbeBudget(15, None, 100)) == 15
 
 
 def features_and_labels(n_features):
@@ -85,7 +85,7 @@ def test_two_features_of_which_too_little_is_known():
     with pytest.warns(ConvergenceWarning, match=r"\d of 2 features are in none or in all of the 1 probes"):
         clone(model).set_params(n_probes=1).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="Low coverage after 30 probes"):
-        clone(model).set_params(n_probes=30).fit(X, y)
+        clone(model).set_params(n_probes=30, min_coverage=100).fit(X, y)
 
 
 def test_time_alone_decides(monkeypatch):

@@ -65,6 +65,7 @@ _HOMES: dict[str, str] = {
     "ProbeSums": "coterie.probing.probes",
     "Purity": "coterie.groups.feature_groups",
     "Round": "coterie.search.loop",
+    "Stability": "coterie.probing.stability",
     # Functions that a parameter can hold
     "correlation_score": "coterie.filters.univariate",
     "fisher_score": "coterie.filters.univariate",

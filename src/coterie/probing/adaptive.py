@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from coterie.probing.probes import ProbePlan, ProbeRecord
+from coterie.probing.probes import Draw, Estimate, ProbePlan, ProbeRecord, probes_until
 
 # A feature of level l is drawn with 2**-l of the probability of level 0.
 N_LEVELS = 9
@@ -19,6 +18,9 @@ _FIRST_ROUND, _GROWTH = 60.0, 1.1
 # Values are compared with the mean value of earlier probes whose target size is in the same range. The mean over all sizes
 # counts as two additional probes.
 _N_SIZE_RANGES, _N_PRIOR_PROBES = 16, 2.0
+# Factor on the weight of earlier rounds at the end of each round. The probes contain better features from round to round, and
+# a feature that was useless in the first rounds can be useful among them.
+_KEPT = 0.9
 # Smallest rank of the cut. Even if few features are requested, each must be evaluated together with others.
 _MIN_CUT = 20
 # Relative differences below this value are rounding errors.
@@ -56,7 +58,13 @@ class Focus:
             wanted = np.array([max(1.0, plan.inclusion_probability * plan.n_features)])
             most = max(_MAX_PROBABILITY, plan.inclusion_probability)
         self.probability = np.minimum(most, np.outer(wanted / (self.counts @ share), share))
-        self.not_empty = -np.expm1(np.log1p(-self.probability) @ self.counts)
+        hazard = -np.log1p(-self.probability)
+        self.not_empty = -np.expm1(-hazard @ self.counts)
+        # Features sorted by level. Each has an interval as long as its hazard; ``ends`` are the ends of the levels.
+        self._by_level = np.argsort(levels, kind="stable").astype(np.int32)
+        self._hazard = hazard
+        self._ends = np.cumsum(hazard * self.counts, axis=1)
+        self._first = np.concatenate([[0], np.cumsum(self.counts)])
 
     @property
     def mean_probability(self) -> float:
@@ -67,23 +75,26 @@ class Focus:
         """Return the sorted features of a probe."""
         return self.draw_with_row(number)[1]
 
-    def draw_with_row(self, number: int) -> tuple[int, np.ndarray]:
-        """Return the row of a probe's target size, and its sorted features."""
+    def draw_with_row(self, number: int) -> Draw:
+        r"""Return the row of a probe's target size, and its sorted features.
+
+        Points of a Poisson process with rate 1 are drawn on the intervals of all features. A feature whose interval has a
+        length of :math:`-\ln(1 - \pi)` contains a point with probability :math:`\pi`, independently of the others. The cost
+        is proportional to the number of drawn features, not to the number of all features.
+        """
         generator = self.plan.generator(number)
         row = int(generator.integers(len(self.probability)))
-        probability = self.probability[row][self.levels]
+        ends = self._ends[row]
         while True:
-            features = np.flatnonzero(generator.random(len(probability)) < probability)
-            if len(features):
-                return row, features
-
-
-class Estimate(NamedTuple):
-    """Benefit of each feature, its standard error, and the standard deviation of the underlying values."""
-
-    benefit: np.ndarray
-    error: np.ndarray
-    spread: np.ndarray
+            points = (1.0 - generator.random(generator.poisson(ends[-1]))) * ends[-1]  # above 0 and at most the last end
+            if len(points):
+                break
+        level = np.searchsorted(ends, points)
+        offset = ((ends[level] - points) / self._hazard[row][level]).astype(np.int64)
+        place = self._first[level + 1] - 1 - np.minimum(offset, self.counts[level] - 1)
+        held = np.zeros(len(self.levels), dtype=np.bool_)
+        held[self._by_level[place]] = True
+        return row, np.flatnonzero(held)
 
 
 class Benefit:
@@ -99,6 +110,8 @@ class Benefit:
     The repetition of empty draws is accounted for by the probability that a draw is not empty.)
 
     The quotient of the sums is therefore unbiased within a round. Over several rounds it is the weighted mean of the rounds.
+    At the end of a round, all sums are multiplied by 0.9, so that the estimate follows the change of the probes. The weight
+    of a feature that is drawn rarely decreases, its error increases, and it is drawn more often until it is known again.
     A feature with a low estimate by chance gets less weight in later rounds, which could correct it. Its quotient is
     therefore slightly too low on average, as usual in adaptive data collection [1]_. No quotient is too high for this reason.
 
@@ -115,7 +128,12 @@ class Benefit:
         self.numerator = np.zeros(n_features)
         self.weight = np.zeros(n_features)
         self.square = np.zeros(n_features)
+        self.variance = np.zeros(n_features)
         self.tallies = np.zeros((0, 3))
+        self.odd = False
+        self.odd_numerator = np.zeros(n_features)
+        self.odd_weight = np.zeros(n_features)
+        self.odd_tallies = np.zeros((0, 2))
         self.centres = np.zeros((_N_SIZE_RANGES, 2))
         self.reference: float | None = None
 
@@ -125,6 +143,7 @@ class Benefit:
             self.reference = float(self.centres[:, 0].sum() / self.centres[:, 1].sum())
         self.centres = np.zeros((_N_SIZE_RANGES, 2))
         self.tallies = np.zeros((len(focus.probability), 3))
+        self.odd_tallies = np.zeros((len(focus.probability), 2))
 
     def add(self, row: int, features: np.ndarray, value: float) -> None:
         """Add a probe. The first probe of all only serves as a reference for later ones."""
@@ -137,20 +156,46 @@ class Benefit:
             difference = value - centre if abs(value - centre) > _ROUNDING * abs(centre) else 0.0
             self.numerator[features] += difference
             self.tallies[row] += (1.0, difference, difference * difference)
+            if self.odd:
+                self.odd_numerator[features] += difference
+                self.odd_tallies[row] += (1.0, difference)
         self.centres[place] += (value, 1.0)
+        self.odd = not self.odd
 
     def end(self, focus: Focus) -> None:
         """End a round: add its sums to those of the features."""
-        self.numerator, self.weight, self.square = self._totals(focus)
-        self.tallies = np.zeros_like(self.tallies)
+        numerator, weight, square, variance = self._totals(focus)
+        odd_numerator, odd_weight = self._odd_totals(focus)
+        self.numerator, self.weight, self.square = _KEPT * numerator, _KEPT * weight, _KEPT * square
+        self.variance = _KEPT**2 * variance
+        self.odd_numerator, self.odd_weight = _KEPT * odd_numerator, _KEPT * odd_weight
+        self.tallies, self.odd_tallies = np.zeros_like(self.tallies), np.zeros_like(self.odd_tallies)
 
     def estimate(self, focus: Focus) -> Estimate:
         """Return the current estimate; also valid within a round."""
-        numerator, weight, square = self._totals(focus)
+        numerator, weight, square, variance = self._totals(focus)
         weight = np.maximum(weight, np.finfo(np.float64).tiny)
-        return Estimate(numerator / weight, np.sqrt(square) / weight, np.sqrt(square / weight))
+        return Estimate(numerator / weight, np.sqrt(variance) / weight, np.sqrt(square / weight))
 
-    def _totals(self, focus: Focus) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def halves(self, focus: Focus) -> tuple[np.ndarray, np.ndarray]:
+        """Return the benefit from the probes with even numbers, and from those with odd numbers."""
+        tiny = np.finfo(np.float64).tiny
+        numerator, weight, _, _ = self._totals(focus)
+        odd_numerator, odd_weight = self._odd_totals(focus)
+        return (
+            (numerator - odd_numerator) / np.maximum(weight - odd_weight, tiny),
+            odd_numerator / np.maximum(odd_weight, tiny),
+        )
+
+    def _odd_totals(self, focus: Focus) -> tuple[np.ndarray, np.ndarray]:
+        count, difference = self.odd_tallies.T
+        both = focus.probability * (1.0 - focus.probability) / focus.not_empty[:, None]
+        return (
+            self.odd_numerator - (difference @ focus.probability)[focus.levels],
+            self.odd_weight + (count @ both)[focus.levels],
+        )
+
+    def _totals(self, focus: Focus) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         count, difference, square = self.tallies.T
         both = focus.probability * (1.0 - focus.probability) / focus.not_empty[:, None]
         levels = focus.levels
@@ -158,6 +203,7 @@ class Benefit:
             self.numerator - (difference @ focus.probability)[levels],
             self.weight + (count @ both)[levels],
             self.square + (square @ both)[levels],
+            self.variance + (square @ both)[levels],
         )
 
 
@@ -189,9 +235,9 @@ class AdaptiveSums(ProbeRecord):
         """Number of the first probe after the current round."""
         return self._ends
 
-    def add(self, value: float) -> None:
+    def add(self, value: float, drawn: Draw | None = None) -> None:
         """Add the value of the next probe. The last probe of a round starts the next round."""
-        row, features = self.focus.draw_with_row(self.n_probes)
+        row, features = self.focus.draw_with_row(self.n_probes) if drawn is None else drawn
         self._record(features, value)
         self.found.add(row, features, float(value))
         if self.n_probes == self._ends:
@@ -207,21 +253,39 @@ class AdaptiveSums(ProbeRecord):
         return bool(held.min() >= least and self.n_probes - held.max() >= least)
 
     @property
+    def coverage(self) -> int:
+        """Smallest coverage of a feature at or near the top."""
+        held = self.count[self.focus.open]
+        return int(min(held.min(), self.n_probes - held.max()))
+
+    def missing_probes(self, coverage: int) -> float:
+        """Return the expected number of probes until the coverage is reached, if the current design remains."""
+        near = self.focus.open
+        share = (self.focus.probability / self.focus.not_empty[:, None]).mean(axis=0)[self.focus.levels[near]]
+        return probes_until(coverage, self.count[near], self.n_probes, share)
+
+    @property
     def estimate(self) -> Estimate:
         """Benefit of each feature."""
         return self.found.estimate(self.focus)
 
-    def benefit_of(self, values: np.ndarray) -> np.ndarray:
+    @property
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """Benefit of each feature, from the probes with even numbers and from those with odd numbers."""
+        return self.found.halves(self.focus)
+
+    def benefit_of(self, values: np.ndarray) -> Estimate:
         """Return the benefits for other values of the same probes, which are drawn again."""
         found = Benefit(self.plan.n_features)
         focus = self.focus
         for start, stop, levels in zip(self.starts, [*self.starts[1:], self.n_probes], self.levels, strict=True):
+            if start:
+                found.end(focus)
             focus = Focus(self.plan, levels)
             found.begin(focus)
             for number in range(start, stop):
                 found.add(*focus.draw_with_row(number), float(values[number]))
-            found.end(focus)
-        return found.estimate(focus).benefit
+        return found.estimate(focus)
 
     def _begin(self, levels: np.ndarray) -> None:
         self.focus = Focus(self.plan, levels)

@@ -24,13 +24,17 @@ from coterie.probing.criteria.base import CriterionLike
 from coterie.probing.evaluation import CriterionSelector, ProbeBudget, Problem, expected_probes, run_probes
 from coterie.probing.probes import Key, ProbePlan, ProbeRecord, ProbeSums, read_key
 from coterie.probing.scores import ProbeSize, daf_scores, summarise
+from coterie.probing.stability import Stability, StabilityGoal, stability_of
 from coterie.progress import RoundProgress
 
 # Number of probes without any stopping rule.
 _DEFAULT_PROBES = 1000
-# Coverage of min_coverage="auto" per kind of sampling, and the largest number of probes with it.
-_COVERAGE = {"uniform": 100, "adaptive": 300}
-_MAX_PROBES = 20_000
+# Goals of min_coverage="auto" and min_stability="auto".
+_COVERAGE, _STABILITY = 100, 0.95
+# Stability below which min_stability="auto" warns.
+_LOW_STABILITY = 0.7
+# Limit of runs without n_probes and max_seconds whose goal is a stability: probes per feature, and at least this number.
+_PROBES_PER_FEATURE, _LEAST_LIMIT = 20, 20_000
 # Time between two writes of a checkpoint, as a multiple of the time of a write.
 _SAVE_INTERVAL = 20.0
 
@@ -44,8 +48,8 @@ class DependencyAwareSelector(CriterionSelector):
     without it. The method finds features that are useful only in combination, which rankings of single features miss. Its
     cost does not grow with the number of combinations.
 
-    The method can be stopped at any time: by a number of probes, by time, by coverage, or by Ctrl-C, which keeps the result
-    so far.
+    By default, a run stops when the selection is stable. It can also be stopped by a number of probes, by time, by coverage,
+    or by Ctrl-C, which keeps the result so far.
 
     Parameters
     ----------
@@ -74,18 +78,22 @@ class DependencyAwareSelector(CriterionSelector):
         the cut, and imprecise far below it. See the notes.
 
     n_probes : int or None, default=None
-        Stop after this number of probes in total.
+        Limit: stop after this number of probes in total. With ``n_probes`` or ``max_seconds``, goals that are "auto" do not
+        stop the run earlier.
 
     max_seconds : float or None, default=None
-        Stop after this time (per call of ``fit``). Running evaluations are finished first.
+        Limit: stop after this time (per call of ``fit``). Running evaluations are finished first.
 
     min_coverage : int, "auto" or None, default="auto"
-        Stop when every feature is in at least this number of probes and is missing from at least this number of probes. With
-        adaptive probes, only features that are or may be among the best count. A warning is issued if the result does not
-        reach this coverage. "auto" means 300 (100 for uniform probes), which takes about two to three probes per feature if
-        there are many features, and stops after at most 20,000 probes. If ``n_probes`` or ``max_seconds`` is given, "auto"
-        does not stop the run, but warns. None means no such rule and no warning; without any other rule, 1000 probes are
-        drawn.
+        Goal: every feature is in at least this number of probes and is missing from at least this number of probes. With
+        adaptive probes, only features that are or may be among the best count. "auto" means 100.
+
+    min_stability : float, "auto" or None, default="auto"
+        Goal: at least this share of the selected features would be selected again by a run with other probes. See
+        ``stability_``. The run stops when all goals are met. "auto" means 0.95, or no such goal if ``min_coverage`` is a
+        number or None. Without ``n_probes`` and ``max_seconds``, a run with this goal stops after 20 probes per feature, but
+        not before 20,000 probes. A warning is issued if the result does not reach a number given here, or 0.7 with "auto".
+        Without any goal or limit, 1000 probes are drawn.
 
     max_probe_size : int, default=150
         Largest size of a probe. Sizes are uniform from 1 to this number, or to the number of features if it is smaller.
@@ -128,6 +136,15 @@ class DependencyAwareSelector(CriterionSelector):
         The scores ``scores_.daf0``, ``scores_.daf1`` and ``scores_.daf2``. Features that are in all probes or in none have
         scores of 0.
 
+    scores_std_error_ : Bunch of ndarray of shape (n_features,)
+        Standard errors of the scores, under the same names. They do not include errors of the divisors of DAF1 and DAF2.
+        They are infinite for features that are in all probes or in none.
+
+    stability_ : Stability
+        Stability of the selection by DAF0: ``expected``, the share of the selected features that a repetition is expected
+        to select again, if the scores have independent normal errors; ``halves``, the share that both halves of the probes
+        (with even and with odd numbers) select; and ``value``, the smaller of the two, which ``min_stability`` refers to.
+
     coverage_ : ndarray of shape (n_features,)
         Number of probes with the feature or without it, whichever is smaller, per feature.
 
@@ -138,8 +155,8 @@ class DependencyAwareSelector(CriterionSelector):
         Number, mean value and standard deviation of the probes per size, the ``scale`` (the divisor used by DAF2) and the
         ``reach`` of its pooling. ``pandas.DataFrame(model.probe_summary_)`` converts it to a table.
 
-    stopped_by_ : {"n_probes", "max_seconds", "min_coverage", "interrupt"}
-        Reason why the run ended.
+    stopped_by_ : {"n_probes", "max_seconds", "min_coverage", "min_stability", "interrupt"}
+        Reason why the run ended. With both goals it is "min_stability".
 
     %(seen)s
 
@@ -155,17 +172,22 @@ class DependencyAwareSelector(CriterionSelector):
     because values are added to the running sums in the order of the probes. A different order of the columns gives
     different probes.
 
-    The memory in addition to the data is three numbers per feature and one per probe. Adaptive probes require one more byte
-    per feature and round.
+    The stability is computed after 100 probes and again whenever their number has grown by a tenth. The run stops at one of
+    these numbers, independent of time and workers. Two runs can differ more than the stability of each suggests, because
+    adaptive probes of different seeds combine the features with different others.
+
+    The memory in addition to the data is about ten numbers per feature and one per probe. Adaptive probes require one more
+    byte per feature and round.
 
     Adaptive probes draw every feature independently with a known probability :math:`\pi` of at most one half. For a feature
     of level l it is lower by the factor :math:`2^{-l}`. The level is the negative binary logarithm of the feature's
     probability to be among the best, and at most 8, so that no feature is dropped entirely. The score of a feature is the
     sum of :math:`(1[f \in S] - \pi)(J(S) - c)` divided by the sum of :math:`\pi (1 - \pi)`, where c is the mean value of
     earlier probes. Within a round it is an unbiased estimate of the mean benefit of the feature to the probes of this round,
-    whatever the earlier rounds were. Rounds are averaged by their weight. The probes change from round to round: they
-    contain more and more of the better features. (Weights that restore the distribution of uniform probes vary so much that
-    nothing would be gained.) Scores of features far below the cut come mostly from the early rounds.
+    whatever the earlier rounds were. Rounds are averaged by their weight, which is reduced by a tenth with each later round.
+    The probes change from round to round: they contain more and more of the better features. (Weights that restore the
+    distribution of uniform probes vary so much that nothing would be gained.) Scores of features far below the cut come
+    mostly from the early rounds.
 
     DAF2 pools sizes with few probes: the scale of size d is the standard deviation over all probes of sizes d - r, ..., d +
     r, with the smallest r for which there are at least 10 probes with different values.
@@ -198,6 +220,7 @@ class DependencyAwareSelector(CriterionSelector):
         "n_probes": Integer(1) | OneOf(None),
         "max_seconds": Number() | OneOf(None),
         "min_coverage": Integer(1) | OneOf("auto", None),
+        "min_stability": Number(at_most=1) | OneOf("auto", None),
         "max_probe_size": Integer(1),
         "inclusion_probability": Number(below=1) | OneOf(None),  # scores require probes without the feature
         "checkpoint": Path() | OneOf(None),
@@ -215,6 +238,7 @@ class DependencyAwareSelector(CriterionSelector):
         n_probes: int | None = None,
         max_seconds: float | None = None,
         min_coverage: int | str | None = "auto",
+        min_stability: float | str | None = "auto",
         max_probe_size: int = 150,
         inclusion_probability: float | None = None,
         cv: FoldsLike = 3,
@@ -231,6 +255,7 @@ class DependencyAwareSelector(CriterionSelector):
         self.n_probes = n_probes
         self.max_seconds = max_seconds
         self.min_coverage = min_coverage
+        self.min_stability = min_stability
         self.max_probe_size = max_probe_size
         self.inclusion_probability = inclusion_probability
         self.cv = cv
@@ -242,37 +267,41 @@ class DependencyAwareSelector(CriterionSelector):
 
     ranking_: np.ndarray
     scores_: Bunch
+    scores_std_error_: Bunch
     coverage_: np.ndarray
+    stability_: Stability
     probe_summary_: list[ProbeSize]
     _sums: ProbeRecord
     _marks: ProblemDigests
 
     def _compute(self, data: Problem) -> dict[str, Any]:
-        rule = self._rule(data.source.shape[1])
+        rule = self._rule(data.source.shape[1], data.n_wanted)
         with ExitStack() as stack:
             sums, digests, writer = self._begin(data, rule, stack)
-            total = expected_probes(sums.plan, rule)
-            bar = stack.enter_context(RoundProgress(total, int(self.verbose), type(self).__name__, unit="probes"))
-            goal = "" if rule.min_coverage is None else f" of {rule.min_coverage}"
+            bar = stack.enter_context(
+                RoundProgress(rule.n_probes, int(self.verbose), type(self).__name__, unit="probes", first=sums.n_probes)
+            )
 
             def on_wave(sums: ProbeRecord, rate: float) -> None:
-                if bar.total is not None and rule.n_probes != bar.total:
-                    bar.total = max(bar.total, sums.n_probes)  # the total is an estimate
-                bar.update(sums.n_probes, f"{rate:.0f} probes/s, coverage {sums.coverage}{goal}")
+                if self.verbose:
+                    bar.total = expected_probes(sums, rule)
+                    bar.update(sums.n_probes, f"{rate:.0f} probes/s, {_progress_of(sums, rule)}")
                 writer.save_if_due(sums)
 
             sums, reason = run_probes(data.evaluate, sums, rule, data.workers, on_wave)
             writer.save(sums)
         summary = summarise(sums)
-        scores = daf_scores(sums, summary)
+        scores, errors = daf_scores(sums, summary)
         order = ranked(data.source, scores[self.variant])
-        coverage = np.minimum(sums.count, sums.n_probes - sums.count)
-        self._warn(sums, coverage, reason)
+        stability = stability_of(sums, data.n_wanted)
+        self._warn(sums, data.n_wanted, stability, reason)
         return {
             "scores_": Bunch(**scores),
+            "scores_std_error_": Bunch(**errors),
             "ranking_": ranks(order, len(order)),
             "support_features_": order[: data.n_wanted],
-            "coverage_": coverage,
+            "coverage_": np.minimum(sums.count, sums.n_probes - sums.count),
+            "stability_": stability,
             "n_probes_": sums.n_probes,
             "probe_summary_": summary,
             "stopped_by_": reason,
@@ -280,22 +309,22 @@ class DependencyAwareSelector(CriterionSelector):
             "_marks": digests,
         }
 
-    @property
-    def _wanted_coverage(self) -> int | None:
-        """Coverage requested by ``min_coverage``."""
-        return _COVERAGE[self.sampling] if self.min_coverage == "auto" else cast("int | None", self.min_coverage)
-
-    def _rule(self, n_features: int) -> ProbeBudget:
+    def _rule(self, n_features: int, n_selected: int) -> ProbeBudget:
         """Return the stopping rule."""
-        n_probes, min_coverage = self.n_probes, self._wanted_coverage
-        if self.min_coverage == "auto":
-            limited = n_probes is not None or self.max_seconds is not None
-            n_probes, min_coverage = (n_probes, None) if limited else (_MAX_PROBES, min_coverage)
-        if n_features == 1:  # a single feature is in every probe, so its coverage stays 0
-            min_coverage = None
-        if min_coverage is None and self.max_seconds is None and (n_probes is None or (n_features == 1 and not self.n_probes)):
+        n_probes, min_coverage, min_stability = self.n_probes, self.min_coverage, self.min_stability
+        limited = n_probes is not None or self.max_seconds is not None
+        if min_stability == "auto":
+            min_stability = _STABILITY if not limited and min_coverage == "auto" else None
+        if min_coverage == "auto":
+            min_coverage = None if limited else _COVERAGE
+        if n_features == 1:  # a single feature is in every probe: its coverage stays 0, and its selection is certain
+            min_coverage = min_stability = None
+        if not limited and min_stability is not None:
+            n_probes = max(_LEAST_LIMIT, _PROBES_PER_FEATURE * n_features)
+        if not limited and min_coverage is None and min_stability is None:
             n_probes = _DEFAULT_PROBES
-        return ProbeBudget(n_probes, self.max_seconds, min_coverage)
+        goal = None if min_stability is None else StabilityGoal(float(min_stability), n_selected)
+        return ProbeBudget(n_probes, self.max_seconds, cast("int | None", min_coverage), goal)
 
     def _begin(
         self, problem: Problem, rule: ProbeBudget, stack: ExitStack
@@ -332,28 +361,56 @@ class DependencyAwareSelector(CriterionSelector):
         common = n_features, min(int(self.max_probe_size), n_features), self.inclusion_probability, key
         return AdaptivePlan(*common, problem.n_wanted) if self.sampling == "adaptive" else ProbePlan(*common)
 
-    def _warn(self, sums: ProbeRecord, coverage: np.ndarray, reason: str) -> None:
-        """Warn if the run was interrupted or the coverage is low."""
+    def _warn(self, sums: ProbeRecord, n_selected: int, stability: Stability, reason: str) -> None:
+        """Warn if the run was interrupted, or if coverage or stability are low."""
         if reason == "interrupt":
             warnings.warn(f"Interrupted. The ranking is based on the {sums.n_probes} probes finished so far.", stacklevel=5)
-        if len(coverage) == 1:
+        if sums.plan.n_features == 1:
             return
-        unknown, least = int((coverage == 0).sum()), self._wanted_coverage
-        more = "Increase n_probes, max_seconds or min_coverage."
+        problem = self._shortfall(sums, n_selected, stability)
+        if problem is not None:
+            warnings.warn(problem, ConvergenceWarning, stacklevel=5)
+
+    def _shortfall(self, sums: ProbeRecord, n_selected: int, stability: Stability) -> str | None:
+        """Return the text of the warning about too few probes, or None."""
+        more = "Increase n_probes or max_seconds."
+        unknown = int((~sums.known).sum())
         if unknown:
-            warnings.warn(
-                f"{unknown} of {len(coverage)} features are in none or in all of the {sums.n_probes} probes. "
-                f"Their scores are 0. {more}",
-                ConvergenceWarning,
-                stacklevel=5,
+            return (
+                f"{unknown} of {len(sums.count)} features are in none or in all of the {sums.n_probes} probes. "
+                f"Their scores are 0. {more}"
             )
-        elif least is not None and not sums.covers(least):
-            warnings.warn(
-                f"Low coverage after {sums.n_probes} probes: the smallest coverage of a feature is {int(coverage.min())} and "
-                f"the median {int(np.median(coverage))}, but min_coverage is {least}. {more}",
-                ConvergenceWarning,
-                stacklevel=5,
+        coverage = self.min_coverage
+        if isinstance(coverage, (int, np.integer)) and not sums.covers(int(coverage)):
+            which = "a feature that may be among the best" if isinstance(sums, AdaptiveSums) else "a feature"
+            return (
+                f"Low coverage after {sums.n_probes} probes: the smallest coverage of {which} is {sums.coverage}, but "
+                f"min_coverage is {coverage}. {more}"
             )
+        if self.min_stability is None or (self.min_stability == "auto" and coverage != "auto"):
+            return None
+        least = _LOW_STABILITY if self.min_stability == "auto" else float(self.min_stability)
+        if stability.value >= least:
+            return None
+        if self.n_probes is None and self.max_seconds is None:
+            more = (
+                "This is the limit without n_probes and max_seconds. The criterion may not distinguish these features from "
+                "others. Select another number of features, or set n_probes."
+            )
+        return (
+            f"Low stability after {sums.n_probes} probes: of the {n_selected} selected features, a repetition with other "
+            f"probes is expected to select {n_selected * stability.expected:.1f} again, and both halves of the probes select "
+            f"{n_selected * stability.halves:.0f}, but min_stability is {least:g}. {more}"
+        )
+
+
+def _progress_of(sums: ProbeRecord, rule: ProbeBudget) -> str:
+    """Return coverage and stability as the rule uses them, with their goals."""
+    goal = "" if rule.min_coverage is None else f" of {rule.min_coverage}"
+    text = f"coverage {sums.coverage}{goal}"
+    if rule.stability is None or rule.stability.latest is None:
+        return text
+    return f"{text}, stability {rule.stability.latest.value:.2f} of {rule.stability.least:g}"
 
 
 def _empty_record(plan: ProbePlan) -> ProbeRecord:

@@ -24,9 +24,9 @@ from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.opening import TargetKind, open_input
 from coterie.inputs.targets import task_of
 from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, SampleGroupsLike, TargetsLike
-from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Criterion, Evaluator, as_criterion, check_value
-from coterie.probing.probes import Design, ProbePlan, ProbeRecord
+from coterie.probing.probes import Design, Draw, ProbeRecord
+from coterie.probing.stability import StabilityGoal
 from coterie.selection import Selector, n_features_wanted
 
 # Seconds of work per wave: the largest delay of a stop, and the largest loss by an interruption. On a cluster part of the
@@ -168,44 +168,64 @@ def _values_of(evaluate: Evaluator, subsets: Sequence[np.ndarray], parent: Proce
         return np.array([evaluate(subset) for subset in subsets])
 
 
-def _probe_values(evaluate: Evaluator, design: Design, start: int, stop: int, parent: Process) -> np.ndarray:
+class _Values(NamedTuple):
+    """Values of the probes of a task, and the probes, unless the task was evaluated in another process."""
+
+    values: np.ndarray
+    drawn: Sequence[Draw | None]
+
+
+def _probe_values(evaluate: Evaluator, design: Design, start: int, stop: int, parent: Process) -> _Values:
     """Draw the probes of one task and return their values."""
-    return _values_of(evaluate, [design.draw(number) for number in range(start, stop)], parent)
+    drawn = [design.draw_with_row(number) for number in range(start, stop)]
+    values = _values_of(evaluate, [features for _, features in drawn], parent)
+    # Drawing a probe again takes less time than sending it.
+    return _Values(values, drawn if _this_process() == parent else [None] * len(drawn))
 
 
 class ProbeBudget(NamedTuple):
-    """Stopping rule: stop as soon as one of the limits is reached. None means no limit."""
+    """Stopping rule: stop as soon as one of the limits is reached or all goals are met. None means no such limit or goal.
+
+    ``n_probes`` and ``max_seconds`` are limits, ``min_coverage`` and ``stability`` are goals.
+    """
 
     n_probes: int | None
     max_seconds: float | None
     min_coverage: int | None
+    stability: StabilityGoal | None = None
 
     def is_reached(self, sums: ProbeRecord, seconds: float) -> str | None:
-        """Return the name of the limit that has been reached, or None."""
+        """Return the name of the limit or goal that ends the run, or None."""
         if self.n_probes is not None and sums.n_probes >= self.n_probes:
             return "n_probes"
-        if self.min_coverage is not None and sums.covers(self.min_coverage):
-            return "min_coverage"
+        if (self.min_coverage is not None or self.stability is not None) and self._meets_goals(sums):
+            return "min_coverage" if self.stability is None else "min_stability"
         if self.max_seconds is not None and seconds >= self.max_seconds and sums.n_probes > 0:
             return "max_seconds"
         return None
 
+    def _meets_goals(self, sums: ProbeRecord) -> bool:
+        stable = self.stability is None or self.stability.is_met(sums)
+        return stable and (self.min_coverage is None or sums.covers(self.min_coverage))
 
-def expected_probes(plan: ProbePlan, rule: ProbeBudget) -> int | None:
-    r"""Return the approximate number of probes of a rule, or None if it depends on time or on adaptive probes.
 
-    A feature is in a share q of the probes. Among K probes the number that contain it is approximately normal with mean and
-    variance K q. The smallest of m such numbers is about :math:`K q - \sqrt{2 K q \ln m}`.
+def expected_probes(sums: ProbeRecord, rule: ProbeBudget) -> int | None:
+    """Return the approximate number of probes at which the rule ends the run.
+
+    None means that it depends on time, or that the stability is not yet known.
     """
-    if rule.min_coverage is None or rule.max_seconds is not None or isinstance(plan, AdaptivePlan):
-        return rule.n_probes if rule.max_seconds is None else None
-    share = plan.inclusion_probability
-    if share is None:
-        share = (plan.max_size + 1) / (2.0 * plan.n_features)
-    spread = math.sqrt(2.0 * math.log(plan.n_features))
-    held = ((spread + math.sqrt(spread**2 + 4.0 * rule.min_coverage)) / 2.0) ** 2
-    expected = math.ceil(held / max(min(share, 1.0 - share), 1e-12))
-    return expected if rule.n_probes is None else min(expected, rule.n_probes)
+    if rule.max_seconds is not None:
+        return None
+    expected = []
+    if rule.min_coverage is not None:
+        expected.append(sums.n_probes + sums.missing_probes(rule.min_coverage))
+    if rule.stability is not None:
+        if rule.stability.latest is None:
+            return None
+        expected.append(rule.stability.expected_probes(sums))
+    limit = math.inf if rule.n_probes is None else rule.n_probes
+    number = min(limit, max(expected, default=math.inf))
+    return math.ceil(number) if math.isfinite(number) else None
 
 
 def run_probes(
@@ -245,24 +265,25 @@ def run_probes(
     return sums, reason
 
 
-def _wave(evaluate: Any, sums: ProbeRecord, size: int, workers: AnyWorkers, pool: Any) -> np.ndarray:
-    """Return the values of the next probes."""
+def _wave(evaluate: Any, sums: ProbeRecord, size: int, workers: AnyWorkers, pool: Any) -> list[_Values]:
+    """Return the values of the next probes, by task."""
     first, design = sums.n_probes, sums.design
     with one_blas_thread():
         if workers.sequential:
-            return _probe_values(evaluate, design, first, first + size, _this_process())
+            return [_probe_values(evaluate, design, first, first + size, _this_process())]
         cuts = np.linspace(first, first + size, min(size, _PIECES_PER_WORKER * workers.count) + 1).astype(np.int64)
         pieces = [(design, int(start), int(stop)) for start, stop in pairwise(cuts)]
-        return np.concatenate(workers.run(pool, _probe_values, evaluate, pieces))
+        return workers.run(pool, _probe_values, evaluate, pieces)
 
 
-def _add_values(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
+def _add_values(tasks: list[_Values], sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
     """Add values until the rule is met. The time limit is checked once per wave."""
-    for value in values:
-        sums.add(float(value))
-        reason = rule.is_reached(sums, 0.0)
-        if reason is not None:
-            return reason
+    for task in tasks:
+        for value, drawn in zip(task.values, task.drawn, strict=True):
+            sums.add(float(value), drawn)
+            reason = rule.is_reached(sums, 0.0)
+            if reason is not None:
+                return reason
     return rule.is_reached(sums, seconds)
 
 

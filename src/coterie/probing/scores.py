@@ -29,22 +29,41 @@ class ProbeSize(NamedTuple):
     reach: int
 
 
-def daf_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
-    """Return DAF0, DAF1 and DAF2 of all features, from uniform or adaptive probes."""
+class Scores(NamedTuple):
+    """Scores by name, and their standard errors."""
+
+    scores: dict[str, np.ndarray]
+    errors: dict[str, np.ndarray]
+
+
+def daf_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> Scores:
+    """Return DAF0, DAF1 and DAF2 of all features with standard errors, from uniform or adaptive probes.
+
+    The standard errors take the divisors of DAF1 and DAF2 as given. Features that are in all probes or in none have scores
+    of 0 with infinite errors.
+    """
     return _adaptive_scores(sums, summary) if isinstance(sums, AdaptiveSums) else _uniform_scores(sums, summary)
 
 
-def _adaptive_scores(sums: AdaptiveSums, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
+def _adaptive_scores(sums: AdaptiveSums, summary: list[ProbeSize]) -> Scores:
     """Return the scores from adaptive probes: benefit, benefit over standard deviation, and benefit of scaled values."""
-    known = (sums.count > 0) & (sums.count < sums.n_probes)
     found = sums.estimate
     scaled = sums.benefit_of(sums.values / _scales(sums, summary))
     spread = np.maximum(found.spread, _least_spread(sums))
-    scores = {"daf0": found.benefit, "daf1": found.benefit / spread, "daf2": scaled}
-    return {name: np.where(known, values, 0.0) for name, values in scores.items()}
+    scores = {"daf0": found.benefit, "daf1": found.benefit / spread, "daf2": scaled.benefit}
+    errors = {"daf0": found.error, "daf1": found.error / spread, "daf2": scaled.error}
+    return _of_known(sums, scores, errors)
 
 
-def _uniform_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
+def _of_known(sums: ProbeRecord, scores: dict[str, np.ndarray], errors: dict[str, np.ndarray]) -> Scores:
+    known = sums.known
+    return Scores(
+        {name: np.where(known, values, 0.0) for name, values in scores.items()},
+        {name: np.where(known, values, np.inf) for name, values in errors.items()},
+    )
+
+
+def _uniform_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> Scores:
     r"""Return DAF0, DAF1 and DAF2 of all features (equations 7, 10 and 15 of the paper).
 
     .. math::
@@ -61,17 +80,21 @@ def _uniform_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> dict[str, np
     assert isinstance(sums, ProbeSums)
     n_probes = sums.n_probes
     inside, outside = sums.count, n_probes - sums.count
-    known = (inside > 0) & (outside > 0)
+    known = sums.known
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, other_mean = sums.sum / inside, (sums.total - sums.sum) / outside
         std = np.sqrt(np.maximum(sums.square / inside - mean**2, 0.0))
         other_std = np.sqrt(np.maximum((sums.total_square - sums.square) / outside - other_mean**2, 0.0))
         benefit = np.where(known, mean - other_mean, 0.0)
         spread = np.where(known, inside * std + outside * other_std, 0.0)
-        theta = _scaled_sums(sums, summary)
-        scaled = np.where(known, theta.inside / inside - (theta.total - theta.inside) / outside, 0.0)
-    least = _least_spread(sums) * max(n_probes, 1)
-    return {"daf0": benefit, "daf1": benefit * n_probes / np.maximum(spread, least), "daf2": scaled}
+        scaled, scaled_error = _scaled_difference(sums, summary)
+    divisor = np.maximum(spread, _least_spread(sums) * max(n_probes, 1)) / max(n_probes, 1)
+    error = sums.estimate.error
+    return _of_known(
+        sums,
+        {"daf0": benefit, "daf1": benefit / divisor, "daf2": scaled},
+        {"daf0": error, "daf1": error / divisor, "daf2": scaled_error},
+    )
 
 
 def _least_spread(sums: ProbeRecord) -> float:
@@ -86,18 +109,13 @@ def _scales(sums: ProbeRecord, summary: list[ProbeSize]) -> np.ndarray:
     return np.asarray(scale[sums.sizes])
 
 
-class _Scaled(NamedTuple):
-    inside: np.ndarray
-    total: float
+def _scaled_difference(sums: ProbeSums, summary: list[ProbeSize]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the difference of the mean scaled values with and without each feature, and its standard error.
 
-
-def _scaled_sums(sums: ProbeSums, summary: list[ProbeSize]) -> _Scaled:
-    """Return the sums of value over scale, per feature and over all probes. The probes are drawn again."""
-    scaled = sums.values / _scales(sums, summary)
-    inside = np.zeros(sums.plan.n_features)
-    for number, value in enumerate(scaled):
-        inside[sums.plan.draw(number)] += value
-    return _Scaled(inside, float(np.cumsum(scaled)[-1]) if len(scaled) else 0.0)
+    The probes are drawn again.
+    """
+    again = ProbeSums.replay(sums.plan, sums.values / _scales(sums, summary))
+    return again.estimate.benefit, again.estimate.error
 
 
 def summarise(sums: ProbeRecord) -> list[ProbeSize]:

@@ -107,7 +107,7 @@ class EstimatorCriterion(Criterion):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> criterion = EstimatorCriterion(LinearRegression(), scoring="neg_mean_absolute_error")
     >>> DependencyAwareSelector(criterion, n_features_to_select=2, n_probes=60, random_state=0).fit(X, y).support_features_
-    array([8, 2])
+    array([2, 8])
     """
 
     def __init__(self, estimator: BaseEstimator, *, scoring: ScoringLike = None) -> None:

@@ -137,7 +137,7 @@ class ReconstructionCriterion(Criterion):
     >>> X = np.column_stack([rng.standard_normal(80), *mixed, first, second, mixed[0] + first])
     >>> selector = DependencyAwareSelector(ReconstructionCriterion(), n_features_to_select=2, random_state=0)
     >>> selector.fit(X).get_support(indices=True)
-    array([3, 5])
+    array([1, 5])
     """
 
     prefer: ClassVar[str] = "threads"
