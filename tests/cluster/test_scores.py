@@ -34,7 +34,9 @@ SELECTORS = [
     ("dense", FilterSelector("lgd", 12, parameters={"neighborhood": "samples"})),
     ("words", GlobalRedundancySelector("fisher", 10)),
     ("words", GlobalRedundancySelector("fisher", 10, solution="set")),
-    pytest.param("dense", GlobalRedundancySelector("fisher", 10, redundancy="mutual_info", power=2.0), marks=SLOW),
+    pytest.param(
+        "dense", GlobalRedundancySelector("fisher", 10, redundancy="mutual_info", options={"power": 2.0}), marks=SLOW
+    ),
     ("genotypes", GlobalRedundancySelector("correlation", 10, n_candidates=40)),
 ]
 

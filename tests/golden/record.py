@@ -243,8 +243,8 @@ def _() -> Any:
     A = np.corrcoef(X.T) ** 2
     return [
         kind("fisher", 10, redundancy="mutual_info").fit(X, y),
-        kind("fisher", 10, method="alm", n_candidates=None).fit(X, y),
-        kind("fisher", 10, groups=groups, group_strength=0.5).fit(X, y),
+        kind("fisher", 10, options={"method": "alm"}, n_candidates=None).fit(X, y),
+        kind("fisher", 10, groups=groups, options={"group_strength": 0.5}).fit(X, y),
         kind(np.arange(1.0, 61.0), 10, redundancy="precomputed").fit(A),
         kind(lambda X, y: filters.fisher_score(X, y), 10, redundancy=lambda C: np.corrcoef(C.T) ** 2).fit(X, y),
     ]

@@ -247,7 +247,7 @@ def test_in_pipelines_and_searches(blocks):
 
 def test_alm_agrees(blocks):
     ours = GlobalRedundancySelector("fisher", 8, n_candidates=None).fit(blocks.X, blocks.y)
-    theirs = GlobalRedundancySelector("fisher", 8, n_candidates=None, method="alm").fit(blocks.X, blocks.y)
+    theirs = GlobalRedundancySelector("fisher", 8, n_candidates=None, options={"method": "alm"}).fit(blocks.X, blocks.y)
     assert theirs.objective_ == pytest.approx(ours.objective_, rel=1e-5)
     np.testing.assert_allclose(theirs.refined_scores_, ours.refined_scores_, atol=1e-4)
 
@@ -256,7 +256,7 @@ def test_groups_move_together(blocks):
     rng = np.random.default_rng(0)
     pairs = rng.permutation(48)[:20].reshape(10, 2)
     free = GlobalRedundancySelector("fisher", 8, n_candidates=None).fit(blocks.X, blocks.y)
-    bound = GlobalRedundancySelector("fisher", 8, n_candidates=None, groups=pairs.tolist(), group_strength=50.0)
+    bound = GlobalRedundancySelector("fisher", 8, n_candidates=None, groups=pairs.tolist(), options={"group_strength": 50.0})
     bound.fit(blocks.X, blocks.y)
     assert correct_move_rate(free.ranking_, bound.ranking_, pairs) >= 0.8
     spread = [abs(np.diff(model.refined_scores_[pairs])).sum() for model in (free, bound)]
@@ -319,5 +319,7 @@ def test_unconverged(blocks):
     from sklearn.exceptions import ConvergenceWarning
 
     with pytest.warns(ConvergenceWarning, match="relative gap"):
-        model = GlobalRedundancySelector("fisher", 8, tol=1e-300, max_iter=1, n_candidates=None).fit(blocks.X, blocks.y)
+        model = GlobalRedundancySelector("fisher", 8, n_candidates=None, options={"tol": 1e-300, "max_iter": 1}).fit(
+            blocks.X, blocks.y
+        )
     assert model.duality_gap_ > 0

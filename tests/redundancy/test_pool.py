@@ -106,7 +106,7 @@ def test_members_of_groups_are_candidates():
     plain = GlobalRedundancySelector(s, 2, n_candidates=4, groups=None)
     with pytest.warns(UserWarning, match="Only 1 of the 4"):
         plain.fit(X)
-    model = GlobalRedundancySelector(s, 2, n_candidates=4, groups=[[0, 90], [95, 99]], group_strength=5.0).fit(X)
+    model = GlobalRedundancySelector(s, 2, n_candidates=4, groups=[[0, 90], [95, 99]], options={"group_strength": 5.0}).fit(X)
     assert set(model.candidates_) == {0, 1, 2, 3, 90, 95, 99}
     assert (np.diff(s[model.candidates_]) <= 0).all()
     free = GlobalRedundancySelector(s[[0, 1, 2, 3, 90, 95, 99]], 2, n_candidates=None).fit(X[:, [0, 1, 2, 3, 90, 95, 99]])
@@ -128,7 +128,7 @@ def test_members_with_a_score_of_zero_and_constant_ones():
 @pytest.mark.parametrize("power", [0.5, 2.0, 4])
 def test_power_of_the_scores(power):
     X, s = copies_first()
-    model = GlobalRedundancySelector(s, 5, power=power, n_candidates=None).fit(X)
+    model = GlobalRedundancySelector(s, 5, options={"power": power}, n_candidates=None).fit(X)
     same = GlobalRedundancySelector(s**power, 5, n_candidates=None).fit(X)
     np.testing.assert_allclose(model.refined_scores_, same.refined_scores_, atol=1e-9)
     assert model.objective_ == pytest.approx(same.objective_)
@@ -147,6 +147,7 @@ def test_tied_weights_keep_the_order_of_the_scores():
     refinement = Refinement(
         np.linspace(2, 1, n),
         np.ones(n),
+        False,
         np.arange(n),
         np.ones(n, dtype=bool),
         lambda pool: None,

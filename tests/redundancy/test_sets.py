@@ -209,10 +209,16 @@ def test_little_strength_is_the_score_and_much_is_least_redundancy(blocks):
 def test_choice_of_the_strength_by_hand(blocks):
     X, y = blocks.X, blocks.y
     model = GlobalRedundancySelector(
-        "fisher", 4, solution="set", redundancy_strength="cv", n_candidates="cv", cv=3, estimator=LogisticRegression()
+        "fisher",
+        4,
+        solution="set",
+        redundancy_strength="cv",
+        n_candidates="cv",
+        cv=3,
+        options={"estimator": LogisticRegression()},
     ).fit(X, y)
     results = model.cv_results_
-    assert list(results["redundancy_strength"][:4]) == [2.0, 1.0, 4.0, 0.5]
+    assert list(results["redundancy_strength"][:4]) == [1.0, 2.0, 4.0, 0.5]
     for row, (size, strength) in enumerate(zip(results["n_candidates"], results["redundancy_strength"], strict=True)):
         for fold, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
             one = GlobalRedundancySelector(
@@ -246,7 +252,7 @@ def test_unfinished_exchanges_warn(monkeypatch):
     ("options", "message"),
     [
         ({"groups": [[0, 1]]}, "groups only applies to solution='weights'"),
-        ({"method": "alm"}, "method='alm' only applies to solution='weights'"),
+        ({"options": {"method": "alm"}}, "method='alm' only applies to solution='weights'"),
         ({"redundancy_strength": 0}, "redundancy_strength=0 must be"),
         ({"redundancy_strength": "strong"}, "redundancy_strength='strong' must be"),
         ({"solution": "sets"}, "solution='sets' must be one of 'weights', 'set'"),

@@ -19,7 +19,7 @@ from coterie.redundancy.refinement import PoolRule
 from coterie.redundancy.validation import RefinementSettings, best_setting, pool_rules, results_of, settings_of
 
 
-@parametrize_with_checks([GlobalRedundancySelector(n_features_to_select=1, n_candidates="cv", power="cv", cv=2)])
+@parametrize_with_checks([GlobalRedundancySelector(n_features_to_select=1, n_candidates="cv", options={"power": "cv"}, cv=2)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -33,7 +33,11 @@ def test_choice_by_hand(blocks):
     """The table equals that of separate fits on the training samples, and the best row is used."""
     X, y = blocks.X, blocks.y
     model = GlobalRedundancySelector(
-        "fisher", 4, n_candidates="cv", power="cv", cv=3, estimator=LogisticRegression(), scoring="roc_auc"
+        "fisher",
+        4,
+        n_candidates="cv",
+        cv=3,
+        options={"power": "cv", "estimator": LogisticRegression(), "scoring": "roc_auc"},
     ).fit(X, y)
     results = model.cv_results_
     by_hand = np.empty((len(results["power"]), 3))
@@ -43,7 +47,9 @@ def test_choice_by_hand(blocks):
             while True:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    one = GlobalRedundancySelector("fisher", 4, n_candidates=n_candidates, power=power).fit(X[train], y[train])
+                    one = GlobalRedundancySelector("fisher", 4, n_candidates=n_candidates, options={"power": power}).fit(
+                        X[train], y[train]
+                    )
                 if one.n_weighted_ >= 4 or size == 4 or n_candidates >= 48:
                     break
                 n_candidates += (n_candidates + 1) // 2
@@ -76,10 +82,10 @@ def test_better_than_chance(table, chosen):
 
 
 def test_one_of_the_two(blocks):
-    pool = GlobalRedundancySelector("fisher", 4, n_candidates="cv", power=2, cv=3).fit(blocks.X, blocks.y)
+    pool = GlobalRedundancySelector("fisher", 4, n_candidates="cv", options={"power": 2}, cv=3).fit(blocks.X, blocks.y)
     assert set(pool.cv_results_["power"]) == {2.0}
     assert sorted(pool.cv_results_["n_candidates"]) == [4, 12, 20, 40, 48, 48]  # 20 per feature are all features
-    power = GlobalRedundancySelector("fisher", 4, n_candidates=24, power="cv", cv=3).fit(blocks.X, blocks.y)
+    power = GlobalRedundancySelector("fisher", 4, n_candidates=24, options={"power": "cv"}, cv=3).fit(blocks.X, blocks.y)
     assert set(power.cv_results_["n_candidates"]) == {24}
     assert list(power.cv_results_["power"]) == [1.0, 2.0, 4.0]
     assert not hasattr(GlobalRedundancySelector("fisher", 4).fit(blocks.X, blocks.y), "cv_results_")
@@ -89,7 +95,7 @@ def test_matrices_of_all_pairs_stay_small(blocks, monkeypatch):
     monkeypatch.setattr("coterie.redundancy.validation.MAX_PAIRED", 30)
     model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", redundancy="mutual_info", cv=3).fit(blocks.X, blocks.y)
     assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20]
-    alone = GlobalRedundancySelector("fisher", 4, n_candidates=40, power="cv", redundancy="mutual_info", cv=3)
+    alone = GlobalRedundancySelector("fisher", 4, n_candidates=40, options={"power": "cv"}, redundancy="mutual_info", cv=3)
     assert set(alone.fit(blocks.X, blocks.y).cv_results_["n_candidates"]) == {40}
 
 
@@ -97,7 +103,7 @@ def test_too_many_features_are_not_all_tried(blocks, monkeypatch):
     monkeypatch.setattr("coterie.redundancy.validation.MAX_VALIDATED", 45)
     model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
     assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20, 40]
-    alone = GlobalRedundancySelector("fisher", 4, n_candidates=None, power="cv", cv=3).fit(blocks.X, blocks.y)
+    alone = GlobalRedundancySelector("fisher", 4, n_candidates=None, options={"power": "cv"}, cv=3).fit(blocks.X, blocks.y)
     assert set(alone.cv_results_["n_candidates"]) == {48}
 
 
@@ -107,7 +113,7 @@ def test_score_alone_is_selected_if_copies_help():
     y = np.repeat([0, 1], 60)
     copies = y[:, None] + 1.2 * rng.standard_normal((120, 5))
     X = np.hstack([copies, rng.standard_normal((120, 60))])
-    model = GlobalRedundancySelector("fisher", 5, n_candidates="cv", power="cv", cv=5).fit(X, y)
+    model = GlobalRedundancySelector("fisher", 5, n_candidates="cv", options={"power": "cv"}, cv=5).fit(X, y)
     assert len(np.intersect1d(model._kept(), np.arange(5))) >= 4
 
 
@@ -131,7 +137,7 @@ def test_any_form_of_data(form, blocks):
 
 def test_order_of_columns(blocks):
     order = np.random.default_rng(1).permutation(48)
-    a = GlobalRedundancySelector("fisher", 4, n_candidates="cv", power="cv", cv=3).fit(blocks.X, blocks.y)
+    a = GlobalRedundancySelector("fisher", 4, n_candidates="cv", options={"power": "cv"}, cv=3).fit(blocks.X, blocks.y)
     b = clone(a).fit(blocks.X[:, order], blocks.y)
     assert set(order[b._kept()]) == set(a._kept())
     assert (a.power_, list(a.pool_sizes_)) == (b.power_, list(b.pool_sizes_))
@@ -162,9 +168,9 @@ def test_user_scores_get_training_samples_only(blocks):
         ({"cv": 1}, "y", "cv=1 must be a number of folds"),
         ({"cv": "five"}, "y", "cv='five'"),
         ({"cv": 200}, "y", r"cv=200 exceeds the number of samples \(150\)"),
-        ({"scoring": "auc"}, "y", "Did you mean 'roc_auc'"),
-        ({"scoring": ["accuracy"]}, "y", "must be a single score"),
-        ({"estimator": "svm"}, "y", "estimator='svm' must be an estimator or None"),
+        ({"options": {"scoring": "auc"}}, "y", "Did you mean 'roc_auc'"),
+        ({"options": {"scoring": ["accuracy"]}}, "y", "must be a single score"),
+        ({"options": {"estimator": "svm"}}, "y", "estimator='svm' must be an estimator or None"),
         ({"score_func": "variance"}, "short", "inconsistent numbers of samples"),
     ],
 )

@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 
 from coterie._numba import run_chunks
-from coterie._parameters import N_BINS, Number, check
 from coterie._warnings import ignored
 from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns
@@ -181,7 +180,6 @@ def mutual_information(view: FeatureView, features: np.ndarray, *, n_bins: int =
     included. Matrices of mutual information are usually not positive semidefinite, but nearly so. If the smallest eigenvalue
     is negative, its absolute value is added to the diagonal.
     """
-    check("n_bins", n_bins, N_BINS)
     measure = SymmetricalUncertainty(view, n_bins=int(n_bins))
     matrix = measure.between(features, features)
     entropy = measure.entropy[features]
@@ -201,8 +199,6 @@ def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: flo
     could be represented by any of several copies.
     The diagonal is 1. If the smallest eigenvalue is negative, its absolute value is added to the diagonal.
     """
-    check("alpha", alpha, Number(at_most=1.0))
-    check("l1_ratio", l1_ratio, Number(below=1.0))
     n_samples = view.n_samples
     # scikit-learn divides the loss by the number of samples. Columns of length sqrt(n_samples) compensate for this.
     columns = SquaredCosine(view, features).unit_columns(np.arange(len(features))) * np.sqrt(n_samples)
