@@ -60,7 +60,7 @@ def scores_with(value):
     ],
 )
 def test_wrong_parameters(options, message):
-    model = GlobalRedundancySelector(**{"n_features_to_select": 2, **options})
+    model = GlobalRedundancySelector(**{"n_features_to_select": 2, "fdr": None, **options})
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert not hasattr(model, "scores_")
@@ -119,7 +119,7 @@ def test_too_many_pairs(monkeypatch):
     from coterie.redundancy import estimator
 
     monkeypatch.setattr(estimator, "MAX_MATRIX", 4)
-    for options in ({"redundancy": "mutual_info"}, {"method": "alm"}):
+    for options in ({"redundancy": "mutual_info"}, {"options": {"method": "alm"}}):
         with pytest.raises(
             ValueError, match=r"matrix of all pairs of 6 candidates is too large\. Set n_candidates to at most 4"
         ):
@@ -161,6 +161,6 @@ def test_scores_that_are_not_numbers():
 def test_means_far_above_the_deviations(kind):
     near = np.round(X * 256)
     far = 3.0 + near * 2.0**-40
-    expected = GlobalRedundancySelector("fisher", 2).fit(near, y)
-    model = GlobalRedundancySelector("fisher", 2).fit(kind(far), y)
+    expected = GlobalRedundancySelector("fisher", 2, fdr=None).fit(near, y)
+    model = GlobalRedundancySelector("fisher", 2, fdr=None).fit(kind(far), y)
     np.testing.assert_allclose(model.refined_scores_, expected.refined_scores_, atol=1e-6)

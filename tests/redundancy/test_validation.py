@@ -19,6 +19,7 @@ from coterie.redundancy.refinement import PoolRule
 from coterie.redundancy.validation import RefinementSettings, best_setting, pool_rules, results_of, settings_of
 
 
+@pytest.mark.filterwarnings("ignore:.*better than chance")
 @parametrize_with_checks([GlobalRedundancySelector(n_features_to_select=1, n_candidates="cv", options={"power": "cv"}, cv=2)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -120,7 +121,7 @@ def test_score_alone_is_selected_if_copies_help():
 @pytest.mark.parametrize("form", ["sparse", "source", "frame", "text labels"])
 def test_any_form_of_data(form, blocks):
     X, y = np.abs(blocks.X).round(), blocks.y
-    wanted = GlobalRedundancySelector("fisher", 4, n_candidates="cv", cv=3).fit(X, y)
+    wanted = GlobalRedundancySelector("fisher", 4, n_candidates="cv", fdr=None, cv=3).fit(X, y)
     model = clone(wanted)
     if form == "sparse":
         model.fit(sparse.csr_array(X), y)

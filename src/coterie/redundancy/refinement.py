@@ -211,7 +211,7 @@ def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> Non
         if isinstance(solution, ChosenSet)
         else f"The relative gap {solution.gap:.1e} after {solution.n_iter} rounds exceeds tol={tol}. Increase max_iter or tol."
     )
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
 
 def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:
@@ -225,7 +225,7 @@ def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: i
             f"{wanted - found.n_weighted} of the {n_selected} features are selected by their own scores and may be redundant. "
             f"{remedy}.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     elif rule.grows and found.sizes[-1] > _WARN_GROWTH * found.sizes[0]:
         warnings.warn(
@@ -233,7 +233,7 @@ def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: i
             f"{found.sizes[0]} were needed to select {n_selected} features. Some selected features have low scores "
             "(compare scores_ and refined_scores_). Select fewer features, or set n_candidates.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
@@ -245,14 +245,14 @@ def warn_about_chance(found: Refined, chance_score: float, n_selected: int) -> N
         )  # fmt: skip
         advice = "Select fewer features" if found.n_relevant else "Check y, or collect more samples"
         warnings.warn(
-            f"{which} better than chance, which reaches scores of {chance_score:.3g}. {advice}.", UserWarning, stacklevel=5
+            f"{which} better than chance, which reaches scores of {chance_score:.3g}. {advice}.", UserWarning, stacklevel=6
         )
     elif found.n_scored < n_selected:
         warnings.warn(
             f"{n_selected - found.n_scored} of the {n_selected} selected features have a score of 0, so they are not better "
             f"than others that are not selected. Select at most {found.n_scored} features.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
