@@ -1,7 +1,6 @@
 """Set of k features: relevance minus redundancy, compared with naive code and with all sets."""
 
 import itertools
-import warnings
 
 import numpy as np
 import pytest
