@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_consistent_length
-from sklearn.utils.multiclass import type_of_target
 
 from coterie._numba import thread_count
 from coterie._parameters import N_FEATURES, N_JOBS, AnyValue, Integer, NotString, Number, OneOf, Options, Rule
@@ -32,6 +31,7 @@ from coterie.redundancy.measures import (
     Redundancy,
     SquaredCosine,
     checked_matrix,
+    given_matrix,
 )
 from coterie.redundancy.options import (
     MEASURE_OPTIONS,
@@ -262,12 +262,10 @@ class GlobalRedundancySelector(Selector):
     are too few distinct candidates; the growing pool handles this case. See ``docs/evidence/redundancy-evidence.md`` for
     measurements.
 
-    A set depends less on the pool, because candidates that are not selected have no effect. A set is optimised for one
-    number of features. Its first members are those that remain when others are dropped, not the best set of a smaller
-    number.
+    A set is optimised for one number of features. Its first members are those that remain when others are dropped, not the
+    best set of a smaller number.
 
-    With ``"cv"``, the training samples of each fold are copied. ``validation_score_`` is the score of the best of many
-    settings and therefore slightly optimistic. Evaluate the selection on other samples.
+    With ``"cv"``, ``validation_score_`` is the score of the best of many settings and therefore slightly optimistic.
 
     The result does not depend on the order of the columns. Ties (scores closer than 1e-10 of the best) are broken by the
     content of the columns, then by name. (With ``"precomputed"``, ties are broken by position.)
@@ -384,7 +382,7 @@ class GlobalRedundancySelector(Selector):
             raise ValueError(
                 f"n_candidates={self.n_candidates} is less than the {n_selected} features to select. Increase n_candidates."
             )
-        matrix, groups = self._matrix(data.X, view.n_features), group_positions(self.groups, data.source)
+        matrix, groups = given_matrix(self.redundancy, data.X, view.n_features), group_positions(self.groups, data.source)
         return _Candidates(data.attributes, view, n_selected, matrix, groups, data.X, data.y, data.groups)
 
     @property
@@ -483,7 +481,7 @@ class GlobalRedundancySelector(Selector):
         powers = validation.POWERS if options.power == "cv" else (float(options.power),)
         strengths: Sequence[float | None] = (None,)
         if self.solution == "set":
-            strengths = validation.strengths_of(self.redundancy_strength, self._default_strength(data.y))
+            strengths = validation.strengths_of(self.redundancy_strength, validation.strength_for(self.score_func, data.y))
         pools = validation.pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
         settings = validation.settings_of(pools, powers, int(np.count_nonzero(refinement.relevance)), paired, strengths)
         if not any(self._validated):
@@ -506,16 +504,6 @@ class GlobalRedundancySelector(Selector):
         """Whether the pool, the power and the strength of redundancy are selected by validation."""
         strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
         return _is(self.n_candidates, "cv"), self._options.power == "cv", strength
-
-    def _default_strength(self, y: TargetsLike) -> float:
-        """Return the default strength of redundancy within a set. Labels that the score does not use have no effect."""
-        unused = isinstance(self.score_func, str) and not SCORES[self.score_func].supervised
-        if y is None or unused:
-            return validation.default_strength(None)
-        labels = np.asarray(y)
-        kind = type_of_target(labels)
-        n_classes = len(np.unique(labels)) if kind in ("binary", "multiclass") else None
-        return validation.default_strength(n_classes, numeric=kind.startswith("continuous"))
 
     def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Fold]]:
         """Return the class codes (or the numbers to predict) and the folds."""
@@ -595,16 +583,6 @@ class GlobalRedundancySelector(Selector):
             view.moments.require_variation()
             raise ValueError("No feature has a positive redundancy with itself. The diagonal of redundancy must be positive.")
         return usable
-
-    def _matrix(self, X: Any, n_features: int) -> np.ndarray | None:
-        """Return the matrix of all features, or None unless the user provides it."""
-        if _is(self.redundancy, "precomputed"):
-            if isinstance(X, FeatureSource):
-                raise ValueError("redundancy='precomputed' requires X to be an array of features by features.")
-            return checked_matrix(X, n_features, "X, the redundancy matrix,")
-        if isinstance(self.redundancy, str) or callable(self.redundancy):
-            return None
-        return checked_matrix(self.redundancy, n_features, "redundancy")
 
     def _redundancy(self, view: FeatureView, matrix: np.ndarray | None, pool: np.ndarray) -> Redundancy:
         if matrix is not None:

@@ -8,7 +8,7 @@ a support S, :math:`(Az)_i = \sum_{j \in S} (f_i'f_j)^2 z_j = f_i' M f_i` with
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from sklearn.linear_model import enet_path
 from coterie._numba import run_chunks
 from coterie._warnings import ignored
 from coterie.correlation.uncertainty import SymmetricalUncertainty
-from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns
+from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns, FeatureSource
 from coterie.data.view import FeatureView
 
 # Largest number of candidates per block of a pass, and of entries per block, which limits blocks of long columns.
@@ -264,3 +264,14 @@ def checked_matrix(matrix: ArrayLike | sparse.sparray | sparse.spmatrix, n_featu
             "problem would not be convex. Square the correlations, or increase the diagonal."
         )
     return result
+
+
+def given_matrix(redundancy: object, X: Any, n_features: int) -> np.ndarray | None:
+    """Return the checked matrix of all features, or None unless the user provides it."""
+    if isinstance(redundancy, str) and redundancy == "precomputed":
+        if isinstance(X, FeatureSource):
+            raise ValueError("redundancy='precomputed' requires X to be an array of features by features.")
+        return checked_matrix(X, n_features, "X, the redundancy matrix,")
+    if isinstance(redundancy, str) or callable(redundancy):
+        return None
+    return checked_matrix(cast("ArrayLike", redundancy), n_features, "redundancy")

@@ -15,6 +15,7 @@ from coterie._numba import one_blas_thread
 from coterie.data.memory import as_source
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView
+from coterie.filters.selector import warn_about_zeros
 from coterie.methods import SCORES
 from coterie.order import TIE, FeatureRanks, Ranked, in_order
 from coterie.redundancy.chance import RelevanceScale
@@ -247,13 +248,8 @@ def warn_about_chance(found: Refined, chance_score: float, n_selected: int) -> N
         warnings.warn(
             f"{which} better than chance, which reaches scores of {chance_score:.3g}. {advice}.", UserWarning, stacklevel=6
         )
-    elif found.n_scored < n_selected:
-        warnings.warn(
-            f"{n_selected - found.n_scored} of the {n_selected} selected features have a score of 0, so they are not better "
-            f"than others that are not selected. Select at most {found.n_scored} features.",
-            UserWarning,
-            stacklevel=6,
-        )
+    else:
+        warn_about_zeros(n_selected - found.n_scored, n_selected, stacklevel=7)
 
 
 class TopFeatures(NamedTuple):

@@ -24,7 +24,8 @@ from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import take_samples
 from coterie.inputs.folds import Fold
 from coterie.inputs.targets import LoneClassWarning
-from coterie.inputs.types import ScoringLike
+from coterie.inputs.types import ScoringLike, TargetsLike
+from coterie.methods import SCORES
 from coterie.redundancy.refinement import PoolRule, Refinement
 from coterie.validation.score_table import standard_error
 
@@ -74,6 +75,17 @@ def default_strength(n_classes: int | None, *, numeric: bool = False) -> float:
     if numeric:
         return 1.0
     return STRENGTHS[0] if n_classes is None else min(_MAX_STRENGTH, n_classes / 2)
+
+
+def strength_for(score_func: object, y: TargetsLike) -> float:
+    """Return the default strength for a score and labels. Labels that the score does not use have no effect."""
+    unused = isinstance(score_func, str) and not SCORES[score_func].supervised
+    if y is None or unused:
+        return default_strength(None)
+    labels = np.asarray(y)
+    kind = type_of_target(labels)
+    n_classes = len(np.unique(labels)) if kind in ("binary", "multiclass") else None
+    return default_strength(n_classes, numeric=kind.startswith("continuous"))
 
 
 def strengths_of(given: float | str, default: float) -> tuple[float, ...]:
