@@ -53,9 +53,7 @@ from coterie.redundancy.refinement import (
     Refinement,
     TopFeatures,
     order_by_score,
-    warn_about_chance,
-    warn_about_pool,
-    warn_about_solution,
+    warn_about_result,
 )
 from coterie.redundancy.solver import ChosenSet, solve, solve_alm
 from coterie.selection import Selector, feature_label, n_features_wanted
@@ -254,8 +252,7 @@ class GlobalRedundancySelector(Selector):
     -----
     Features without any effect are correlated with nothing, so that a problem that includes them selects them. They have a
     relevance of 0 and are not candidates. If fewer features are better than chance than are to be selected, the others are
-    selected by their own scores, with a warning. The default of ``fdr`` is strict for this reason: a false candidate is more
-    likely to be selected than another one.
+    selected by their own scores, with a warning.
 
     ``n_candidates`` has a strong effect. With all features, the optimum includes many weak features that are uncorrelated
     with the others. With few candidates, only the best features can be selected. If these are copies of each other, there
@@ -269,9 +266,6 @@ class GlobalRedundancySelector(Selector):
 
     The result does not depend on the order of the columns. Ties (scores closer than 1e-10 of the best) are broken by the
     content of the columns, then by name. (With ``"precomputed"``, ties are broken by position.)
-
-    Memory: X is read in blocks of its own type, dense or sparse. The additional memory is a few numbers per feature and the
-    matrix of the working set, or the matrix of the members of a set by all candidates.
 
     References
     ----------
@@ -405,7 +399,9 @@ class GlobalRedundancySelector(Selector):
         refinement, scale = self._scored(data, data.view, data.X, data.y, usable)
         setting, results = self._setting(data, refinement)
         found = refinement.refine(data.n_selected, *setting)
-        self._warn(found, setting, scale, data.n_selected, int(np.count_nonzero(usable)))
+        warn_about_result(
+            found, setting.rule, scale.chance_score, data.n_selected, int(np.count_nonzero(usable)), self._options.tol
+        )
         return {
             "scores_": refinement.scores,
             "relevance_": refinement.relevance,
@@ -427,7 +423,7 @@ class GlobalRedundancySelector(Selector):
         refinement_of = partial(self._refinement_of_top, data.view, scale, limited)
         setting, _ = self._setting(data, refinement_of(distributed.first(1)))
         found = distributed.refined(data.n_selected, *setting, refinement_of)
-        self._warn(found, setting, scale, data.n_selected, distributed.n_usable)
+        warn_about_result(found, setting.rule, scale.chance_score, data.n_selected, distributed.n_usable, self._options.tol)
         return {
             "scores_": distributed.scores,
             "relevance_": distributed.relevance(scale),
@@ -441,13 +437,6 @@ class GlobalRedundancySelector(Selector):
             view, top.scores, scale.relevance(top.scores), limited, np.ones(count, dtype=bool), None, [], np.arange(count)
         )
         return replace(plain, redundancy=lambda pool: self._redundancy(view, None, top.features[pool]))
-
-    def _warn(
-        self, found: Refined, setting: validation.RefinementSettings, scale: RelevanceScale, n_selected: int, n_usable: int
-    ) -> None:
-        warn_about_solution(found.solution, self._options.tol)
-        warn_about_chance(found, scale.chance_score, n_selected)
-        warn_about_pool(found, setting.rule, n_selected, n_usable)
 
     @staticmethod
     def _attributes(

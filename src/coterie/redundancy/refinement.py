@@ -203,7 +203,14 @@ def order_by_score(view: FeatureView, scores: np.ndarray, usable: np.ndarray, *,
     return np.concatenate(parts)
 
 
-def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> None:
+def warn_about_result(found: Refined, rule: PoolRule, chance_score: float, n_selected: int, n_usable: int, tol: float) -> None:
+    """Warn about everything that limits the value of a result."""
+    _warn_about_solution(found.solution, tol)
+    _warn_about_chance(found, chance_score, n_selected)
+    _warn_about_pool(found, rule, n_selected, n_usable)
+
+
+def _warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> None:
     """Warn if the solver has not converged."""
     if solution.converged:
         return
@@ -215,7 +222,7 @@ def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> Non
     warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
 
-def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:
+def _warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:
     """Warn if fewer weights are positive than features are selected, or if the pool had to grow a lot."""
     wanted = min(n_selected, n_usable)
     if found.n_weighted < wanted and len(found.pool) > wanted:  # otherwise all candidates are selected, as requested
@@ -238,7 +245,7 @@ def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: i
         )
 
 
-def warn_about_chance(found: Refined, chance_score: float, n_selected: int) -> None:
+def _warn_about_chance(found: Refined, chance_score: float, n_selected: int) -> None:
     """Warn if selected features are no better than chance, or have a score of 0."""
     if chance_score > 0.0 and found.n_relevant < n_selected:
         which = "No selected feature is" if not found.n_relevant else (
