@@ -54,10 +54,10 @@ REPORTED: dict[str, Callable[[], Data]] = {
 FILES = {"pbmc68k": "pbmc68k_reduced.h5ad", "gisette": "gisette_valid.npz", "mnist, 3 and 8": "mnist_3v8.npz"}
 METHODS: dict[str, Callable[[int], Any]] = {
     "fisher": lambda k: FilterSelector("fisher", k),
-    "weights": lambda k: GlobalRedundancySelector("fisher", k, n_jobs=1),
-    "set": lambda k: GlobalRedundancySelector("fisher", k, solution="set", n_jobs=1),
-    "set, λ = 2": lambda k: GlobalRedundancySelector("fisher", k, solution="set", redundancy_strength=2.0, n_jobs=1),
-    "weights, no chance level": lambda k: GlobalRedundancySelector("fisher", k, fdr=None, n_jobs=1),
+    "weights": lambda k: GlobalRedundancySelector("fisher", k, solution="weights", n_jobs=1),
+    "set": lambda k: GlobalRedundancySelector("fisher", k, n_jobs=1),
+    "set, λ = 2": lambda k: GlobalRedundancySelector("fisher", k, redundancy_strength=2.0, n_jobs=1),
+    "weights, no chance level": lambda k: GlobalRedundancySelector("fisher", k, fdr=None, solution="weights", n_jobs=1),
     "MID": lambda k: MRMRSelector(k, n_jobs=1),
     "MIQ": lambda k: MRMRSelector(k, scheme="miq", n_jobs=1),
 }
@@ -65,7 +65,7 @@ OTHER_SCORES = ("information_gain", "laplacian", "lgd")
 OTHERS: dict[str, Callable[[int], Any]] = {}
 for _score in OTHER_SCORES:
     OTHERS[_score] = partial(FilterSelector, _score)
-    OTHERS[f"GRM, {_score}"] = partial(GlobalRedundancySelector, _score, n_jobs=1)
+    OTHERS[f"GRM, {_score}"] = partial(GlobalRedundancySelector, _score, solution="weights", n_jobs=1)
 
 
 def noise_case(seed: int, n_samples: int = 120, n_features: int = 200) -> Data:

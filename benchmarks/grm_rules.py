@@ -54,7 +54,7 @@ class Fold:
         if len(candidates) <= size:
             return self.order[:size]
         X = self.X[:, candidates]
-        found = GlobalRedundancySelector(relevance[candidates], size, n_jobs=1).fit(X)
+        found = GlobalRedundancySelector(relevance[candidates], size, solution="weights", n_jobs=1).fit(X)
         return candidates[found.support_features_]
 
     def set(self, relevance: np.ndarray, size: int, strength: float, *, within: bool = False) -> np.ndarray:

@@ -79,10 +79,12 @@ def select(
         name, parameters = named(score, y)
         # ReliefF with 20 permutations of the labels takes minutes per fold for so many samples.
         fdr = None if name == "relieff" and len(y) > 500 else 0.01
-        model = GlobalRedundancySelector(name, N_FEATURES, fdr=fdr, score_parameters=parameters, n_jobs=threads)
+        model = GlobalRedundancySelector(
+            name, N_FEATURES, fdr=fdr, solution="weights", score_parameters=parameters, n_jobs=threads
+        )
         return np.asarray(model.fit(X, y).support_features_)
     n_candidates = factor * N_FEATURES if isinstance(factor, int) else factor
-    selector = GlobalRedundancySelector(scores, N_FEATURES, n_candidates=n_candidates)
+    selector = GlobalRedundancySelector(scores, N_FEATURES, n_candidates=n_candidates, solution="weights")
     return np.flatnonzero(selector.fit(X).get_support())
 
 
@@ -139,12 +141,17 @@ def moves(name: str, score: str, strength: float, n_draws: int, seed: int) -> fl
     scores = scores_of(score, X, y)
     top = np.argsort(-scores, kind="stable")[:200]
     X, scores = X[:, top], scores[top]
-    free = GlobalRedundancySelector(scores, N_FEATURES, n_candidates=None).fit(X)
+    free = GlobalRedundancySelector(scores, N_FEATURES, n_candidates=None, solution="weights").fit(X)
     rates = []
     for draw in range(n_draws):
         pairs = np.random.default_rng(seed + draw).permutation(len(top))[: min(100, len(top) // 2 * 2)].reshape(-1, 2)
         bound = GlobalRedundancySelector(
-            scores, N_FEATURES, n_candidates=None, groups=pairs.tolist(), options={"group_strength": strength}
+            scores,
+            N_FEATURES,
+            n_candidates=None,
+            solution="weights",
+            groups=pairs.tolist(),
+            options={"group_strength": strength},
         ).fit(X)
         rates.append(correct_move_rate(free.ranking_, bound.ranking_, pairs))
     return float(np.mean(rates))

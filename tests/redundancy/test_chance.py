@@ -10,7 +10,7 @@ from sklearn.feature_selection import f_classif, f_regression, mutual_info_class
 from coterie import GlobalRedundancySelector
 from coterie.data import FeatureView, as_source
 from coterie.filters import correlation_score, fisher_score, information_gain_score, mcfs_score
-from coterie.redundancy.chance import _LEVELS, RelevanceScale, chance_level, known_shares, permuted_shares
+from coterie.redundancy.chance import _LEVELS, RelevanceScale, _reached, chance_level, known_shares, permuted_shares
 from coterie.redundancy.validation import default_strength
 
 
@@ -44,7 +44,7 @@ def test_no_feature_without_effect_is_selected(score, solution):
 
 def test_without_a_chance_level_most_are_without_effect():
     X, y = noise_case(0)
-    raw = GlobalRedundancySelector(fisher_score(X, y), 10).fit(X)
+    raw = GlobalRedundancySelector(fisher_score(X, y), 10, solution="weights").fit(X)
     assert np.count_nonzero(raw.support_features_ > 15) >= 6
 
 
@@ -99,6 +99,12 @@ def test_permuted_labels_by_hand(monkeypatch):
     found = permuted_shares(scale, "information_gain", {}, view, y)
     by_hand = [np.count_nonzero(np.array(scores) / 1.5 >= level) / 4 for level in _LEVELS[::500]]
     np.testing.assert_allclose(found[::500], by_hand)
+
+
+def test_features_at_a_level_reach_it():
+    scores = _LEVELS[[10, 500, 500, 12_000]]
+    reached = _reached(FeatureView.of(as_source(np.eye(4))), scores, RelevanceScale.of("relieff", 1.0))
+    assert reached[[0, 10, 11, 500, 501, 12_000]].tolist() == [4, 4, 3, 3, 1, 1]
 
 
 def test_lowest_sufficient_level():

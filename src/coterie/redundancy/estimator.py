@@ -91,7 +91,7 @@ class GlobalRedundancySelector(Selector):
     of positive z is low. The problem is convex. It is solved exactly, with a certified gap, for any number of candidates,
     without forming the matrix of all pairs.
 
-    With ``solution="set"``, the redundancy *within* the k selected features is penalised, not that with all candidates:
+    By default, the redundancy *within* the k selected features is penalised, not that with all candidates:
 
     .. math:: \max_{|S| = k}\ \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij},
 
@@ -131,9 +131,10 @@ class GlobalRedundancySelector(Selector):
         (``"relieff"``, ``"information_gain"``), or from the p-values that a callable returns. Other scores have no chance
         level. None means no chance level. See Notes.
 
-    solution : {"weights", "set"}, default="weights"
-        Kind of solution: weights z of all candidates, or a set of ``n_features_to_select`` candidates. A set is built
-        greedily and improved by exchanges, until no set that differs in one feature is better.
+    solution : {"set", "weights"}, default="set"
+        Kind of solution: a set of ``n_features_to_select`` candidates, or weights z of all candidates (the problem of the
+        paper, with a certificate). A set is built greedily and improved by exchanges, until no set that differs in one
+        feature is better.
 
     redundancy_strength : float, "auto" or "cv", default="auto"
         Factor λ of the redundancy within a set. ``"auto"`` is half the number of classes, at most 3; 1 for numbers; 2
@@ -279,10 +280,11 @@ class GlobalRedundancySelector(Selector):
     >>> from coterie.metrics import squared_redundancy
     >>> data = make_block_gaussian(random_state=0)
     >>> selector = GlobalRedundancySelector("fisher", n_features_to_select=10).fit(data.X, data.y)
-    >>> bool(selector.duality_gap_ <= 1e-5)
-    True
     >>> best_scores = selector.scores_.argsort()[-10:]
     >>> bool(squared_redundancy(data.X, best_scores) > 2 * squared_redundancy(selector.transform(data.X)))
+    True
+    >>> weights = GlobalRedundancySelector("fisher", 10, solution="weights").fit(data.X, data.y)
+    >>> bool(weights.duality_gap_ <= 1e-5)
     True
     """
 
@@ -291,7 +293,7 @@ class GlobalRedundancySelector(Selector):
         "n_features_to_select": N_FEATURES,
         "n_candidates": Integer(1) | OneOf("auto", "cv", None),
         "fdr": Number(below=1.0) | OneOf(None),
-        "solution": OneOf("weights", "set"),
+        "solution": OneOf("set", "weights"),
         "redundancy_strength": Number(at_most=1e6) | OneOf("auto", "cv"),
         "score_parameters": Options() | OneOf(None),
         "redundancy": OneOf("cosine2", "mutual_info", "sparse_representation", "precomputed")
@@ -309,7 +311,7 @@ class GlobalRedundancySelector(Selector):
         *,
         n_candidates: int | str | None = "auto",
         fdr: float | None = 0.01,
-        solution: str = "weights",
+        solution: str = "set",
         redundancy_strength: float | str = "auto",
         score_parameters: dict[str, Any] | None = None,
         redundancy: RedundancyLike = "cosine2",
