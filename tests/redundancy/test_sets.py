@@ -254,7 +254,7 @@ def test_unfinished_exchanges_warn(monkeypatch):
         ({"options": {"method": "alm"}}, "method='alm' only applies to solution='weights'"),
         ({"redundancy_strength": 0}, "redundancy_strength=0 must be"),
         ({"redundancy_strength": "strong"}, "redundancy_strength='strong' must be"),
-        ({"solution": "sets"}, "solution='sets' must be one of 'weights', 'set'"),
+        ({"solution": "sets"}, "solution='sets' must be one of 'set', 'weights'"),
     ],
 )
 def test_wrong_input(options, message, blocks):
@@ -265,4 +265,4 @@ def test_wrong_input(options, message, blocks):
 def test_validation_requires_labels(blocks):
     with pytest.raises(ValueError, match="redundancy_strength='cv' requires y to be passed"):
         GlobalRedundancySelector("variance", 3, solution="set", redundancy_strength="cv").fit(blocks.X)
-    GlobalRedundancySelector("variance", 3, redundancy_strength="cv").fit(blocks.X)  # no set, no strength
+    GlobalRedundancySelector("variance", 3, solution="weights", redundancy_strength="cv").fit(blocks.X)  # no set
