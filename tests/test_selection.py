@@ -215,7 +215,7 @@ def test_a_subclass_with_a_parameter_of_its_own_works(data):
         baselines.OSCARSelector(2, max_iter=1),
         coterie.DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=1, max_probe_size=1, random_state=0),
         coterie.GlobalRedundancySelector(
-            "variance", 5, n_candidates=None, options={"method": "alm", "max_iter": 1, "tol": 1e-300}
+            "variance", 5, solution="weights", n_candidates=None, options={"method": "alm", "max_iter": 1, "tol": 1e-300}
         ),
     ],
     ids=repr,

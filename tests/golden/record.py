@@ -10,6 +10,7 @@ wrote it and is not kept in the repository. Only public names are used, so the s
 from __future__ import annotations
 
 import argparse
+import functools
 import dataclasses
 import hashlib
 import json
@@ -229,7 +230,7 @@ for score in SCORES:
     @case(f"GRM over {score}")
     def _(score: str = score) -> Any:
         X, y = classes(n=120, m=200, k=3)
-        kind = coterie.GlobalRedundancySelector
+        kind = functools.partial(coterie.GlobalRedundancySelector, solution="weights")
         fits = [kind(score, 15).fit(X, y), kind(score, 15, n_candidates=None).fit(X, y)]
         S, z = words(n=150, m=500)
         return [*fits, kind(score, 10).fit(S, z)]
@@ -238,7 +239,7 @@ for score in SCORES:
 @case("GRM, other measures, methods and groups")
 def _() -> Any:
     X, y = classes(n=120, m=60, k=3)
-    kind = coterie.GlobalRedundancySelector
+    kind = functools.partial(coterie.GlobalRedundancySelector, solution="weights")
     groups = [[0, 1, 2], [3, 4], [10, 11, 12, 13]]
     A = np.corrcoef(X.T) ** 2
     return [
