@@ -10,8 +10,8 @@ wrote it and is not kept in the repository. Only public names are used, so the s
 from __future__ import annotations
 
 import argparse
-import functools
 import dataclasses
+import functools
 import hashlib
 import json
 import os
