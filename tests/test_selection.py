@@ -29,7 +29,7 @@ SELECTORS = [
     coterie.GroupDiscoveryOneClass(3),
     coterie.GroupDiscoveryOneClassCV(3, Cs=2, cv=2, scoring=make_scorer(accuracy_score), random_state=0),
     coterie.CorrelationGroups(),
-    coterie.GlobalRedundancySelector("fisher", 3),
+    coterie.GlobalRedundancySelector("fisher", 3, fdr=None),
     coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     FilterSelector("fisher", 3),
     FilterSelector("variance", 3),
