@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _grm_paper import MOVES, NAMES, PAPER, WITHOUT_GRM
+from _grm_paper import MOVES, NAMES, PAPER, SUBSTITUTES, WITHOUT_GRM
 from _record import caption
 from _tables import DOCS, markdown_table, replace_section
 
@@ -21,23 +21,32 @@ Results = Mapping[str, Any]
 
 
 def write_page(
-    results: Results, correct_moves: Results, strengths: Sequence[float], factors: Sequence[int | str | None]
+    everything: Results,
+    shapes: Results,
+    correct_moves: Results,
+    strengths: Sequence[float],
+    factors: Sequence[int | str | None],
 ) -> None:
     """Replace the measured sections of docs/evidence/grm-tables.md and draw docs/evidence/grm-candidates.png."""
-    page, factor = DOCS / "grm-tables.md", "auto"
+    page, factor = DOCS / "grm-tables.md", "default"
     parts = []
-    unsupervised = ("laplacian", "lgd", "lgd among samples", "mcfs", "relieff 20 %")
+    results = {name: found for name, found in everything.items() if name in PAPER}
+    unsupervised = ("laplacian", "laplacian, full", "lgd", "lgd among samples", "mcfs", "relieff 20 %")
     supervised = ("relieff", "fisher", "information_gain", "mid", "miq")
     for scores, numbers in ((unsupervised, (2, 3, 4)), (supervised, (5, 6, 7))):
         for measure, number in enumerate(numbers):
             table = markdown_table([_row_of(name, results[name], scores, measure, factor) for name in results])
             parts.append(f"### Table {number}: {MEASURES[measure]}\n\n{table.strip()}")
     counts = markdown_table([_counts_row(name, results[name], factor) for name in results])
+    lost, total = (sum(counted) for counted in zip(*(_lost(results[name], factor) for name in results), strict=True))
+    counts += f"\nAll data sets: accuracy lower with GRM in {lost} of {total} cells.\n"
+    substitutes = markdown_table([_substitute_row(name, everything[name], shapes[name], factor) for name in SUBSTITUTES])
     moves = markdown_table([_moves_row(name, correct_moves[name], strengths) for name in correct_moves])
     candidates = markdown_table([_candidates_row(results, str(factor)) for factor in factors])
     for name, text in {
         "tables": "\n\n".join(parts),
         "counts": counts,
+        "substitutes": substitutes,
         "table 8": moves,
         "candidates": candidates,
     }.items():
@@ -83,7 +92,7 @@ def _counts_row(name: str, by_score: Results, factor: str) -> dict[str, str]:
     pairs = [(found[factor], found["1"]) for score, found in by_score.items() if score not in WITHOUT_GRM]
     forms = [form for score in by_score for form in _forms(name, score, by_score, factor)]
     lower = sum(refined[2] < alone[2] for refined, alone in pairs)
-    lost = sum(_worse_than_score(refined, alone, measure) for refined, alone in pairs for measure in (0, 1))
+    lost = _lost(by_score, factor)[0]
     short = sum(_worse_than_paper(ours, theirs, measure) for _, ours, theirs in forms for measure in (0, 1))
     high = sum(_worse_than_paper(ours, theirs, 2) for _, ours, theirs in forms)
     return {
@@ -93,6 +102,27 @@ def _counts_row(name: str, by_score: Results, factor: str) -> dict[str, str]:
         f"accuracy more than {_ACCURACY_TOLERANCE:g} points below the paper": str(short),
         f"redundancy more than {_REDUNDANCY_TOLERANCE:g} above the paper": str(high),
     }
+
+
+def _lost(by_score: Results, factor: str) -> tuple[int, int]:
+    """Return the number of accuracies that are lower with GRM, and the number of all."""
+    pairs = [(found[factor], found["1"]) for score, found in by_score.items() if score not in WITHOUT_GRM]
+    lost = sum(_worse_than_score(refined, alone, measure) for refined, alone in pairs for measure in (0, 1))
+    return lost, 2 * len(pairs)
+
+
+def _substitute_row(name: str, by_score: Results, shape: Sequence[int], factor: str) -> dict[str, str]:
+    """Return a row with mean accuracy and redundancy of each score, alone and with GRM."""
+    file, theirs, what = SUBSTITUTES[name]
+    row = {"paper": f"{name} ({theirs})", "here": f"{file}, {what} ({', '.join(f'{n:,}' for n in shape)})"}
+    for score, found in by_score.items():
+        if score in WITHOUT_GRM:
+            continue
+        alone, refined = found["1"], found[factor]
+        before, after = ((one[0] + one[1]) / 2 for one in (alone, refined))
+        mark = "†" if round(after, 1) < round(before, 1) else ""
+        row[NAMES[score]] = f"{before:.1f} → {after:.1f}{mark}; {alone[2]:.3f} → {refined[2]:.3f}"
+    return row
 
 
 def _forms(name: str, score: str, by_score: Results, factor: str) -> Iterator[tuple[str, Sequence[float], Any]]:
@@ -114,7 +144,9 @@ def _moves_row(name: str, by_score: Results, strengths: Sequence[float]) -> dict
 
 def _candidates_row(results: Results, factor: str) -> dict[str, str]:
     """Return means over the scores for one number of candidates."""
-    words = {"1": "score alone", "None": "all", "auto": "auto (5 × 20, growing)"}
+    words = {
+        "1": "score alone", "None": "all", "auto": "5 × 20, growing", "default": "default: 5 × 20, growing, chance level",
+    }  # fmt: skip
     row, means = {"candidates": words.get(factor, f"{factor} × 20")}, []
     for name, by_method in results.items():
         by_score = {score: found for score, found in by_method.items() if score not in WITHOUT_GRM}
@@ -146,7 +178,7 @@ def _draw(results: Results, factors: Sequence[int | str | None], path: Path) -> 
         axis.set_title(MEASURES[measure], fontsize=9)
         axis.set_xticks(
             range(len(factors)),
-            ["score\nalone", *[f"{f}×" if f != "auto" else "auto" for f in factors[1:-1]], "all"],
+            ["score\nalone", *[f"{f}×" if isinstance(f, int) else str(f) for f in factors[1:-1]], "all"],
             fontsize=7,
         )
         axis.tick_params(axis="y", labelsize=7)

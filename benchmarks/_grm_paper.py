@@ -4,6 +4,7 @@ from __future__ import annotations
 
 NAMES = {
     "laplacian": "Lap",
+    "laplacian, full": "Lap full",
     "lgd": "LGD",
     "lgd among samples": "LGD*",
     "mcfs": "MCFS",
@@ -87,8 +88,20 @@ _RF_20 = {
 for name, figures in PAPER.items():
     figures["mid"] = figures["miq"] = (_MRMR[name],)
     figures["relieff 20 %"] = (_RF_20[name],)
+# Eq. 28 of the paper is the graph of all pairs; the nearest neighbours are those of He et al. (2005).
+for figures in PAPER.values():
+    figures["laplacian, full"] = figures["laplacian"]
 # The paper describes neighbours among the values of a feature; neighbours among the samples may be what it measured.
 for figures in PAPER.values():
     figures["lgd among samples"] = figures["lgd"]
+# Data sets of the paper that are not available, with the most similar ones at hand, and classes, samples and features of both.
+SUBSTITUTES = {
+    "LUNG": ("su", "5, 203, 3,312", "tumours"),
+    "AMLALL": ("shipp", "2, 72, 7,219", "lymphoma"),
+    "ProCancer": ("gordon", "2, 89, 15,154", "lung"),
+    "LEU": ("duke", "2, 72, 3,571", "breast"),
+    "PalmData": ("usps", "100, 2,000, 256", "digits, 2,000 of 7,291 samples"),
+    "CALTECH": ("orl", "7, 441, 2,218", "faces"),
+}
 # Table 8: correct-move rates of variance, Laplacian score and LGD. The other data sets of that table are not available here.
 MOVES = {"GLIOMA": (0.908, 0.732, 0.872), "SRBCT": (0.936, 0.960, 0.944)}

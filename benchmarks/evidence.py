@@ -81,6 +81,7 @@ PAGES = {
     ),
     "paper-daf": Page(()),
     "paper-gdm": Page(()),
+    "paper-grm": Page(()),
     "outcomes-evidence": Page(("outcomes.py",), by_hand=True),
     "pitfalls": Page(("pitfalls.py",)),
     "plain-estimators": Page(("plain_estimators.py",)),
@@ -95,7 +96,7 @@ PAGES = {
             "daf_wide.py",
         )
     ),
-    "redundancy-evidence": Page(("grm_scale.py",), by_hand=True),
+    "redundancy-evidence": Page(("grm_scale.py", "grm_rules.py"), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),
     "score-intervals-evidence": Page(("score_intervals.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),

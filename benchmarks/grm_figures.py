@@ -78,7 +78,9 @@ def draw_components(number: int, scores: Sequence[str], n_features: int, X: np.n
         found = scores_of(score, X, y)
         panels.append((score, np.argsort(-found, kind="stable")[:n_features]))
         with warnings_counted():
-            panels.append((f"{score} with GRM", GlobalRedundancySelector(found, n_features).fit(X).support_features_))
+            panels.append(
+                (f"{score} with GRM", GlobalRedundancySelector(found, n_features, solution="weights").fit(X).support_features_)
+            )
     if with_mrmr:
         panels += [
             (f"mRMR {scheme.upper()}", MRMRSelector(n_features, scheme=scheme).fit(X, y).support_features_)

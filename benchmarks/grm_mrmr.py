@@ -1,10 +1,9 @@
-"""GRM compared with mRMR, both with their forms chosen by validation inside the folds, on data not used for GRM's defaults.
+"""GRM with its defaults beside its base scores and mRMR, on data sets to choose with and on others to report.
 
-For each data set, number of features and outer fold: GRM by weights (the best of three scores and two redundancies, each
-with `n_candidates="cv"` and `power="cv"`), GRM as a set (the best of three, each with `redundancy_strength="cv"`), and mRMR
-with the better of MID and MIQ. All of them are validated on the same inner folds by the same models, and tested on the
-held-out samples by a linear SVM and five nearest neighbours. Every part of a fold is recorded when it is finished, and a run
-continues where the last one ended. Writes the tables of docs/evidence/grm-mrmr.md.
+For each data set, number of features and outer fold: the base score alone, GRM by weights and as a set, and mRMR, all on the
+training samples, tested on the held-out samples by a linear SVM and nearest neighbours. Also the noise case, in which few
+features are relevant and one of them is very strong. Every fold is recorded when it is finished, and a run continues where the
+last one with the same source ended. Writes the tables of docs/evidence/grm-mrmr.md.
 """
 
 from __future__ import annotations
@@ -12,11 +11,13 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-import _real
 import numpy as np
+from _plain_sets import Data, news, real, small, text_file
+from _real import find_data
 from _record import RESULTS, caption, read_arguments
 from _tables import DOCS, markdown_table, replace_section
 from scipy import sparse
@@ -28,234 +29,235 @@ from sklearn.svm import SVC
 
 from coterie import GlobalRedundancySelector
 from coterie.baselines import MRMRSelector
+from coterie.filters.selector import FilterSelector
 from coterie.metrics import squared_redundancy
-from coterie.redundancy.validation import default_models
 
-SIZES = (20, 10, 50)
-# GRM by weights and as a set, mRMR, and GRM without validation by weights and as a set.
-PARTS = ("sets", "mrmr", "set", "auto", "weights")
-OUTER, INNER = 3, 3
-# The data sets on which the pool rule and the validation grid were chosen, and those on which they are tested.
-CHOSEN_ON = ("khan", "su", "christensen", "gravier", "shipp", "glioma", "coil20", "madelon", "binaryalphadigs")
-JUDGED_ON = (
-    "chowdary", "gordon", "orl", "mfeat", "pbmc68k_reduced", "gisette_valid", "spambase", "basehock", "usps", "dorothea",
-)  # fmt: skip
-FORMS = {
-    "Fisher": ("fisher", "cosine2"),
-    "IG": ("information_gain", "cosine2"),
-    "ReliefF": ("relieff", "cosine2"),
-    "IG, MI": ("information_gain", "mutual_info"),
+SIZES = (10, 20, 50)
+N_FOLDS = 3
+# The first eight were also the sets on which earlier defaults of GRM were chosen.
+CHOSEN_ON: dict[str, Callable[[], Data]] = {
+    **{
+        name: partial(real, name)
+        for name in ("khan", "su", "christensen", "gravier", "shipp", "glioma", "coil20", "binaryalphadigs")
+    },
+    "news, two classes": partial(news, "y", 0),
+    "breast_cancer": partial(small, "breast_cancer"),
 }
-SET_FORMS = {
-    "Fisher, set": ("fisher", "cosine2"),
-    "ReliefF, set": ("relieff", "cosine2"),
-    "IG, MI, set": ("information_gain", "mutual_info"),
+REPORTED: dict[str, Callable[[], Data]] = {
+    **{name: partial(real, name) for name in ("chowdary", "gordon", "orl", "mfeat")},
+    "pbmc68k": partial(real, "pbmc68k_reduced", "bulk_labels"),
+    "gisette": partial(real, "gisette_valid"),
+    **{name: partial(real, name) for name in ("spambase", "basehock", "usps", "dorothea")},
+    "mnist, 3 and 8": partial(real, "mnist_3v8"),
+    "duke": partial(text_file, "duke.svm"),
 }
-# Data sets too large for ReliefF, which compares all pairs of samples in all features.
-WITHOUT_RELIEFF = ("usps", "dorothea", "basehock")
+FILES = {"pbmc68k": "pbmc68k_reduced.h5ad", "gisette": "gisette_valid.npz", "mnist, 3 and 8": "mnist_3v8.npz"}
+METHODS: dict[str, Callable[[int], Any]] = {
+    "fisher": lambda k: FilterSelector("fisher", k),
+    "weights": lambda k: GlobalRedundancySelector("fisher", k, solution="weights", n_jobs=1),
+    "set": lambda k: GlobalRedundancySelector("fisher", k, n_jobs=1),
+    "set, λ = 2": lambda k: GlobalRedundancySelector("fisher", k, redundancy_strength=2.0, n_jobs=1),
+    "weights, no chance level": lambda k: GlobalRedundancySelector("fisher", k, fdr=None, solution="weights", n_jobs=1),
+    "MID": lambda k: MRMRSelector(k, n_jobs=1),
+    "MIQ": lambda k: MRMRSelector(k, scheme="miq", n_jobs=1),
+}
+OTHER_SCORES = ("information_gain", "laplacian", "lgd")
+OTHERS: dict[str, Callable[[int], Any]] = {}
+for _score in OTHER_SCORES:
+    OTHERS[_score] = partial(FilterSelector, _score)
+    OTHERS[f"GRM, {_score}"] = partial(GlobalRedundancySelector, _score, solution="weights", n_jobs=1)
 
 
-def load(name: str) -> tuple[Any, np.ndarray]:
-    X, y = _real.load(name, "bulk_labels" if name.startswith("pbmc") else "y")
-    codes = np.unique(y, return_inverse=True)[1]
-    return (sparse.csc_array(X, dtype=np.float64) if sparse.issparse(X) else X.astype(np.float64)), codes
+def noise_case(seed: int, n_samples: int = 120, n_features: int = 200) -> Data:
+    """Return four classes and 16 relevant features, the first of which has 98 % of its variance between the classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_samples) % 4
+    X = rng.standard_normal((n_samples, n_features))
+    for feature in range(16):
+        share = 0.98 if feature == 0 else rng.uniform(0.15, 0.5)
+        means = rng.standard_normal(4)
+        means -= means.mean()
+        means /= np.sqrt(np.mean(means**2))
+        X[:, feature] = np.sqrt(share) * means[y] + np.sqrt(1.0 - share) * X[:, feature]
+    return X, y
 
 
-def rows_of(X: Any, samples: np.ndarray) -> Any:
+def samples_of(X: Any, samples: np.ndarray) -> Any:
     return sparse.csc_array(sparse.csr_array(X)[samples]) if sparse.issparse(X) else X[samples]
 
 
-def dense(X: Any, features: np.ndarray) -> np.ndarray:
-    return X[:, features].toarray() if sparse.issparse(X) else X[:, features]
-
-
-def judge(X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: np.ndarray) -> dict[str, float]:
-    columns = dense(X, features)
+def judge(
+    X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: np.ndarray, n_neighbors: int
+) -> dict[str, float]:
+    """Return the held-out accuracies in per cent, and the redundancy on the training samples."""
+    columns = X[:, features].toarray() if sparse.issparse(X) else X[:, features]
     found = {}
-    for name, model in (("svm", SVC(kernel="linear")), ("knn", KNeighborsClassifier(5))):
+    for name, model in (("svm", SVC(kernel="linear")), ("knn", KNeighborsClassifier(n_neighbors))):
         pipeline = make_pipeline(StandardScaler(), model).fit(columns[train], y[train])
         found[name] = 100.0 * float(pipeline.score(columns[test], y[test]))
     return found | {"redundancy": float(squared_redundancy(columns[train]))}
 
 
-def best_grm(
-    X: Any, y: np.ndarray, size: int, forms: dict[str, tuple[str, str]], **validated: Any
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the features of the form with the best validated score, and the choice; ``validated`` are tuned parameters."""
-    inner = StratifiedKFold(INNER, shuffle=True, random_state=1)
-    fitted = {}
-    for form, (score, redundancy) in forms.items():
-        fitted[form] = GlobalRedundancySelector(
-            score, size, redundancy=redundancy, cv=inner, tol=1e-4, n_jobs=1, **validated
-        ).fit(X, y)
-    chosen = max(fitted, key=lambda form: fitted[form].validation_score_)
-    model = fitted[chosen]
-    words = {"form": chosen, "pool": int(model.pool_sizes_[0]), "power": model.power_, "validated": model.validation_score_}
-    if "solution" in validated:
-        words["strength"] = model.redundancy_strength_
-    return model.support_features_, words
+class Journal:
+    """Results by data, size, fold and method, recorded line by line."""
+
+    def __init__(self, name: str, source: str) -> None:
+        RESULTS.mkdir(exist_ok=True)
+        self.path = RESULTS / f"{name}-{source}.jsonl"
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        self.rows: dict[tuple[Any, ...], dict[str, Any]] = {tuple(row.pop("key")): row for row in map(json.loads, lines)}
+
+    def get(self, key: tuple[Any, ...], measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the recorded result, or measure and record it."""
+        if key not in self.rows:
+            start = time.process_time()
+            row = measure() | {"seconds": time.process_time() - start}
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key} | row) + "\n")
+            self.rows[key] = row
+        return self.rows[key]
 
 
-def best_mrmr(X: Any, y: np.ndarray, size: int) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the features of MID or MIQ, whichever has the better score on the same inner folds with the same models."""
-    folds = list(StratifiedKFold(INNER, shuffle=True, random_state=1).split(np.zeros(len(y)), y))
-    models = default_models(y, min(len(train) for train, _ in folds))
-    validated = {}
-    for scheme in ("mid", "miq"):
-        scores = []
-        for train, test in folds:
-            chosen = MRMRSelector(size, scheme=scheme, n_jobs=1).fit(rows_of(X, train), y[train]).support_features_
-            columns = dense(X, chosen)
-            scores += [model.fit(columns[train], y[train]).score(columns[test], y[test]) for model in models]
-        validated[scheme] = float(np.mean(scores))
-    scheme = max(validated, key=lambda one: validated[one])
-    model = MRMRSelector(size, scheme=scheme, n_jobs=1).fit(X, y)
-    return model.support_features_, {"form": scheme.upper(), "validated": validated[scheme]}
+def run(journal: Journal, name: str, load: Callable[[], Data], n_folds: int, n_neighbors: int, seed: int, quick: bool) -> None:
+    """Measure all methods on one data set."""
+    X, y = load()
+    X = sparse.csc_array(X) if sparse.issparse(X) else X
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y)
+    for fold, (train, test) in enumerate(folds):
+        mine = samples_of(X, train)
+        for size in SIZES[: 1 if quick else None]:
+            if X.shape[1] <= 2 * size:
+                continue
+            for method, selector in (METHODS | OTHERS).items():
+
+                def measure(selector: Any = selector, size: int = size, mine: Any = mine, part: Any = (train, test)) -> Any:
+                    features = np.sort(selector(size).fit(mine, y[part[0]]).support_features_)
+                    return judge(X, y, *part, features, n_neighbors)
+
+                journal.get((name, size, fold, method), measure)
+    print(name, f"{time.process_time():.0f} s", flush=True)
 
 
-def part_of_fold(
-    part: str, name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray
-) -> dict[str, Any]:
-    """Return the features that one method selects on the training part, and their held-out accuracy."""
-    mine, labels = rows_of(X, train), y[train]
-    start = time.process_time()
-    if part == "weights":
-        features, words = best_grm(mine, labels, size, _fitting(FORMS, name), n_candidates="cv", power="cv")
-    elif part == "sets":
-        features, words = best_grm(mine, labels, size, _fitting(SET_FORMS, name), solution="set", redundancy_strength="cv")
-    elif part == "mrmr":
-        features, words = best_mrmr(mine, labels, size)
-    else:
-        options = {"solution": "set"} if part == "set" else {}
-        features, words = GlobalRedundancySelector("fisher", size, n_jobs=1, **options).fit(mine, labels).support_features_, {}
-    return {**words, "seconds": time.process_time() - start, **judge(X, y, train, test, features)}
+def means(journal: Journal, name: str, size: int, method: str) -> tuple[float, float]:
+    """Return the mean accuracy of both classifiers and the mean redundancy over the folds."""
+    rows = [row for key, row in journal.rows.items() if (key[0], key[1], key[3]) == (name, size, method)]
+    return float(np.mean([(row["svm"] + row["knn"]) / 2 for row in rows])), float(np.mean([row["redundancy"] for row in rows]))
 
 
-def _fitting(forms: dict[str, tuple[str, str]], name: str) -> dict[str, tuple[str, str]]:
-    """Return the forms that can be computed on a data set."""
-    return {form: one for form, one in forms.items() if "ReliefF" not in form or name not in WITHOUT_RELIEFF}
+def measured(journal: Journal, names: Sequence[str], size: int) -> list[str]:
+    """Return the data sets with results for a number of features."""
+    return [name for name in names if any(key[:2] == (name, size) for key in journal.rows)]
+
+
+def summary_row(journal: Journal, names: Sequence[str], size: int, part: str) -> dict[str, str]:
+    """Return means over data sets of one part, with the standard errors of the differences."""
+    table = {method: np.array([means(journal, name, size, method) for name in names]) for method in METHODS}
+    row = {"features": str(size), "data sets": f"{len(names)} {part}"}
+    row |= {method: f"{table[method][:, 0].mean():.1f}" for method in ("fisher", "weights", "set", "MID", "MIQ")}
+    for first, second in (("weights", "fisher"), ("weights", "MID"), ("set", "MID")):
+        difference = table[first][:, 0] - table[second][:, 0]
+        error = difference.std(ddof=1) / np.sqrt(len(difference))
+        row[f"{first} − {second}"] = f"{difference.mean():+.1f} ± {error:.1f}"
+    return row
+
+
+def cells(journal: Journal, name: str, size: int) -> dict[str, str]:
+    """Return one row of the table of one number of features. † marks less accurate than Fisher's score alone."""
+    found = {method: means(journal, name, size, method) for method in METHODS}
+    row = {"data": name}
+    for method, (accuracy, _) in found.items():
+        lower = method in ("weights", "set") and round(accuracy, 1) < round(found["fisher"][0], 1)
+        row[method] = f"{accuracy:.1f}{'†' if lower else ''}"
+    return row | {f"redundancy, {method}": f"{found[method][1]:.3f}" for method in ("fisher", "weights", "set", "MID")}
+
+
+def other_rows(journal: Journal, names: Sequence[str], part: str) -> list[dict[str, str]]:
+    """Return gains in accuracy and numbers of cells with lower redundancy, for all base scores."""
+    rows = []
+    for base, refined in (("fisher", "weights"), *((score, f"GRM, {score}") for score in OTHER_SCORES)):
+        row = {"score": base, "data sets": part}
+        lower = equal = total = below = 0
+        for size in SIZES:
+            pairs = [
+                (means(journal, name, size, base), means(journal, name, size, refined))
+                for name in measured(journal, names, size)
+            ]
+            gains = np.array([after[0] - before[0] for before, after in pairs])
+            row[f"{size} features"] = f"{gains.mean():+.1f} ± {gains.std(ddof=1) / np.sqrt(len(gains)):.1f}"
+            below += int(np.count_nonzero(np.round(gains, 1) < 0))
+            lower += sum(after[1] < before[1] - 1e-9 for before, after in pairs)
+            equal += sum(abs(after[1] - before[1]) <= 1e-9 for before, after in pairs)
+            total += len(pairs)
+        row |= {"less accurate": f"{below} of {total}", "redundancy lower, equal": f"{lower}, {equal} of {total}"}
+        rows.append(row)
+    return rows
+
+
+def noise_rows(journal: Journal, seeds: Sequence[int]) -> list[dict[str, str]]:
+    """Return the number of features without effect among ten selected ones."""
+    rows = []
+    for method, selector in METHODS.items():
+        counts = []
+        for seed in seeds:
+
+            def measure(selector: Any = selector, seed: int = seed) -> dict[str, Any]:
+                X, y = noise_case(seed)
+                return {"noise": int(np.count_nonzero(selector(10).fit(X, y).support_features_ >= 16))}
+
+            counts.append(journal.get(("noise case", 10, seed, method), measure)["noise"])
+        rows.append(
+            {"method": method, "mean": f"{np.mean(counts):.2f}", "most": str(max(counts)),
+             "seeds with any": f"{np.count_nonzero(counts)} of {len(counts)}"}
+        )  # fmt: skip
+    return rows
+
+
+def madelon_rows(journal: Journal) -> list[dict[str, str]]:
+    """Return the accuracy of three nearest neighbours on Madelon."""
+    rows = []
+    for method in METHODS:
+        row = {"method": method}
+        for size in SIZES[:2]:
+            found = [r["knn"] for key, r in journal.rows.items() if (key[0], key[1], key[3]) == ("madelon", size, method)]
+            row[f"{size} features"] = f"{np.mean(found):.1f}"
+        rows.append(row)
+    return rows
+
+
+def whole_madelon() -> Data:
+    """Return all 2,600 samples."""
+    from _real import load
+
+    X, y = load("madelon")
+    return X.astype(np.float64), np.unique(y, return_inverse=True)[1]
 
 
 def main() -> None:
-    options = read_arguments(__doc__, parts=[str(size) for size in SIZES])
+    options = read_arguments(__doc__)
     warnings.simplefilter("ignore")
-    RESULTS.mkdir(exist_ok=True)
-    journal = RESULTS / f"grm_mrmr{'-quick' if options.quick else ''}.jsonl"
-    done = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()] if journal.exists() else []
-    known = {(row["data"], row["size"], row["fold"], row["seed"], row["part"]) for row in done}
-    sizes = [int(options.only)] if options.only else SIZES[: 1 if options.quick else None]
-    names = ["khan", "chowdary"] if options.quick else [*JUDGED_ON, *CHOSEN_ON]
-    for size in sizes:
-        for name in names:
-            if _real.find_data(f"{name}.npz") is None and _real.find_data(f"{name}.h5ad") is None:
-                continue
-            X, y = load(name)
-            if X.shape[1] <= 2 * size:
-                continue
-            folds = StratifiedKFold(OUTER, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y)
-            for fold, (train, test) in enumerate(folds):
-                facts = {"data": name, "size": size, "fold": fold, "seed": options.seed, "source": options.source}
-                for part in PARTS:
-                    if (name, size, fold, options.seed, part) in known:
-                        continue
-                    done.append(facts | {"part": part} | part_of_fold(part, name, X, y, size, train, test))
-                    with journal.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(done[-1]) + "\n")
-                    print(json.dumps(done[-1]), flush=True)
-    if not options.quick:
-        write_page(done)
-
-
-def write_page(done: list[dict[str, Any]]) -> None:
-    """Replace the tables of docs/evidence/grm-mrmr.md, with held-out data sets separate from those of the choice."""
-    page = DOCS / "grm-mrmr.md"
-    source = (
-        f"{caption()[:-1]} All tables of this page; source digests: {', '.join(sorted({row['source'] for row in done}))}.*\n\n"
-    )
-    summary: list[dict[str, str]] = []
-    choice: dict[str, dict[str, str]] = {}
-    for size in sorted({row["size"] for row in done}):
-        for names in (JUDGED_ON, CHOSEN_ON):
-            found = {name: _folds([row for row in done if (row["data"], row["size"]) == (name, size)]) for name in names}
-            folds = {name: mine for name, mine in found.items() if mine}
-            if not folds:
-                continue
-            numbers = np.array([_numbers(mine) for mine in folds.values()])
-            summary.append(_summary_row(size, names, numbers))
-            mean = numbers.mean(axis=0)
-            mean[3] = numbers[:, 2].std(ddof=1) / np.sqrt(len(numbers))
-            rows = {**dict(zip(folds, numbers, strict=True)), "**mean**": mean}
-            if names is JUDGED_ON:
-                replace_section(page, f"{size} features", markdown_table([_cells(name, row) for name, row in rows.items()]))
-            else:
-                for name, row in rows.items():
-                    choice.setdefault(name, {"data": name})[f"{size} features"] = f"{row[0]:.1f} / {row[1]:.1f}"
+    journal = Journal(f"grm_mrmr{'-quick' if options.quick else ''}", options.source)
+    noise = noise_rows(journal, range(3 if options.quick else 20))
+    parts = {"to report": REPORTED, "to choose": CHOSEN_ON}
+    for sets in parts.values():
+        for name, load in list(sets.items())[: 1 if options.quick else None]:
+            if load.func is not real or find_data(FILES.get(name, f"{name}.npz")) is not None:
+                run(journal, name, load, N_FOLDS, 5, options.seed, options.quick)
+    if options.quick:
+        return
+    run(journal, "madelon", whole_madelon, 5, 3, options.seed, options.quick)
+    page, source = DOCS / "grm-mrmr.md", f"{caption()[:-1]} Source digest {options.source}.*\n\n"
+    replace_section(page, "noise", source + markdown_table(noise))
+    replace_section(page, "madelon", source + markdown_table(madelon_rows(journal)))
+    summary = [
+        summary_row(journal, measured(journal, list(sets), size), size, part) for size in SIZES for part, sets in parts.items()
+    ]
     replace_section(page, "summary", source + markdown_table(summary))
-    if choice:
-        replace_section(page, "choice", markdown_table(list(choice.values())))
+    for size in SIZES:
+        rows = [cells(journal, name, size) for name in measured(journal, list(REPORTED), size)]
+        replace_section(page, f"{size} features", source + markdown_table(rows))
+    others = [row for part, sets in parts.items() for row in other_rows(journal, list(sets), part)]
+    replace_section(page, "scores", source + markdown_table(others))
     print("Written: docs/evidence/grm-mrmr.md")
-
-
-_ACCURACIES = ("weights, validated", "sets, validated", "set, default", "weights, default")
-_REDUNDANCIES = {"redundancy, GRM": "grm", "redundancy, mRMR": "mrmr", "redundancy, set": "set"}
-
-
-def _folds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the folds that have results of GRM in some form and of mRMR, with all parts merged."""
-    folds: dict[int, dict[str, Any]] = {}
-    for row in rows:
-        folds.setdefault(row["fold"], {})[row["part"]] = row
-    for parts in folds.values():
-        forms = [parts[part] for part in ("weights", "sets") if part in parts]
-        if forms:
-            parts["grm"] = max(forms, key=lambda form: form["validated"])
-    return [parts for parts in folds.values() if "grm" in parts and "mrmr" in parts]
-
-
-def _numbers(folds: list[dict[str, Any]]) -> list[float]:
-    def mean(part: str, measure: Callable[[dict[str, Any]], float]) -> float:
-        return float(np.mean([measure(fold[part]) if part in fold else np.nan for fold in folds]))
-
-    differences = np.array([_accuracy(fold["grm"]) - _accuracy(fold["mrmr"]) for fold in folds])
-    error = float(differences.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else np.nan
-    first = [mean(part, _accuracy) for part in ("grm", "mrmr")]
-    others = [mean(part, _accuracy) for part in ("weights", "sets", "set", "auto")]
-    redundancies = [mean(part, lambda row: row["redundancy"]) for part in _REDUNDANCIES.values()]
-    return [*first, float(differences.mean()), error, *others, *redundancies]
-
-
-def _accuracy(row: dict[str, Any]) -> float:
-    return float(row["svm"] + row["knn"]) / 2
-
-
-def _summary_row(size: int, names: tuple[str, ...], numbers: np.ndarray) -> dict[str, str]:
-    """Return means over data sets; a difference of at most one point counts as level."""
-    differences = numbers[:, 2]
-    mean = numbers.mean(axis=0)
-    error = differences.std(ddof=1) / np.sqrt(len(differences))
-    ahead, behind = int((differences > 1).sum()), int((differences < -1).sum())
-    kept = np.delete(differences, int(np.argmax(np.abs(differences))))
-    return {
-        "features": str(size),
-        "data sets": f"{len(numbers)} held out" if names is JUDGED_ON else f"{len(numbers)} of the choice",
-        "GRM": f"{mean[0]:.1f}",
-        "mRMR": f"{mean[1]:.1f}",
-        "difference": f"{mean[2]:+.1f} ± {error:.1f}",
-        "GRM ahead, level, behind": f"{ahead}, {len(differences) - ahead - behind}, {behind}",
-        "without the largest difference": f"{kept.mean():+.1f}",
-        "weights − mRMR": "" if np.isnan(mean[4]) else f"{mean[4] - mean[1]:+.1f}",
-        "sets − mRMR": f"{mean[5] - mean[1]:+.1f}",
-    }
-
-
-def _cells(name: str, numbers: np.ndarray) -> dict[str, str]:
-    """Return a row of the table of one number of features; parts that were not run have an empty cell."""
-    grm, mrmr, difference, error, *others = numbers
-    row = {"data": name, "GRM": f"{grm:.1f}", "mRMR": f"{mrmr:.1f}", "difference": f"{difference:+.1f} ± {error:.1f}"}
-    accuracies, redundancies = others[: len(_ACCURACIES)], others[len(_ACCURACIES) :]
-    words = [f"{number:.1f}" for number in accuracies] + [f"{number:.3f}" for number in redundancies]
-    shown = ["" if word == "nan" else word for word in words]
-    return row | dict(zip([*_ACCURACIES, *_REDUNDANCIES], shown, strict=True))
 
 
 if __name__ == "__main__":

@@ -28,11 +28,15 @@ GOAL_GAP = 1e-4
 def fit_all(X: Any, y: np.ndarray, score: str = "fisher", tol: float = GOAL_GAP, threads: int | None = None) -> Any:
     """Fit the exact problem of all features."""
     n_features = min(20, X.shape[1])
-    return GlobalRedundancySelector(score, n_features, n_candidates=None, tol=tol, n_jobs=threads).fit(X, y)
+    return GlobalRedundancySelector(
+        score, n_features, n_candidates=None, fdr=None, solution="weights", options={"tol": tol}, n_jobs=threads
+    ).fit(X, y)
 
 
 def fit_method(X: Any, y: np.ndarray, method: str, tol: float = GOAL_GAP) -> Any:
-    return GlobalRedundancySelector("fisher", 20, n_candidates=None, method=method, tol=tol).fit(X, y)
+    return GlobalRedundancySelector(
+        "fisher", 20, n_candidates=None, fdr=None, solution="weights", options={"method": method, "tol": tol}
+    ).fit(X, y)
 
 
 def genotypes() -> tuple[np.ndarray, np.ndarray] | None:

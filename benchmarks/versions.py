@@ -230,7 +230,7 @@ def _(_: int, __: Path) -> Any:
     from coterie import GlobalRedundancySelector
 
     X, y = _real("shipp")
-    return lambda: GlobalRedundancySelector("fisher", n_features_to_select=50, n_candidates=2000).fit(X, y)
+    return lambda: GlobalRedundancySelector("fisher", n_features_to_select=50, n_candidates=2000, solution="weights").fit(X, y)
 
 
 @task("DAF: 3-NN, 300 probes, madelon")

@@ -29,7 +29,7 @@ SELECTORS = [
     coterie.GroupDiscoveryOneClass(3),
     coterie.GroupDiscoveryOneClassCV(3, Cs=2, cv=2, scoring=make_scorer(accuracy_score), random_state=0),
     coterie.CorrelationGroups(),
-    coterie.GlobalRedundancySelector("fisher", 3),
+    coterie.GlobalRedundancySelector("fisher", 3, fdr=None),
     coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     FilterSelector("fisher", 3),
     FilterSelector("variance", 3),
@@ -214,7 +214,9 @@ def test_a_subclass_with_a_parameter_of_its_own_works(data):
     [
         baselines.OSCARSelector(2, max_iter=1),
         coterie.DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=1, max_probe_size=1, random_state=0),
-        coterie.GlobalRedundancySelector("variance", 5, n_candidates=None, method="alm", max_iter=1, tol=1e-300),
+        coterie.GlobalRedundancySelector(
+            "variance", 5, solution="weights", n_candidates=None, options={"method": "alm", "max_iter": 1, "tol": 1e-300}
+        ),
     ],
     ids=repr,
 )

@@ -149,7 +149,8 @@ def _filters(data: Example) -> None:
 
 def _redundancy(data: Example) -> None:
     for X in data.layouts():
-        GlobalRedundancySelector(n_features_to_select=_N_SELECTED).fit(X, data.sign)
+        for solution in ("set", "weights"):
+            GlobalRedundancySelector(n_features_to_select=_N_SELECTED, fdr=None, solution=solution).fit(X, data.sign)
 
 
 def _probing(data: Example) -> None:

@@ -134,8 +134,8 @@ METHODS: dict[str, Method] = {
         nested="ranking",
         nested_if={
             "n_candidates": None,
-            "power": 1.0,
             "solution": "weights",
+            "options": None,
         },  # other values can depend on the number of features
         on_cluster="parts",
     ),

@@ -82,7 +82,7 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance", remainder="refuse"),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
-    "grm, validated": coterie.GlobalRedundancySelector("fisher", 3, n_candidates="cv", power="cv", cv=2),
+    "grm, validated": coterie.GlobalRedundancySelector("fisher", 3, n_candidates="cv", options={"power": "cv"}, cv=2),
     "grm, set": coterie.GlobalRedundancySelector("fisher", 3, solution="set"),
     "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     "daf, knn": coterie.DependencyAwareSelector("knn", n_features_to_select=3, n_probes=30, random_state=0),

@@ -32,10 +32,14 @@ SELECTORS = [
     ("genotypes", FilterSelector("laplacian", 12)),
     pytest.param("words", FilterSelector("laplacian", 12, parameters={"graph": "full"}), marks=SLOW),
     ("dense", FilterSelector("lgd", 12, parameters={"neighborhood": "samples"})),
+    ("words", GlobalRedundancySelector("fisher", 10, solution="weights")),
     ("words", GlobalRedundancySelector("fisher", 10)),
-    ("words", GlobalRedundancySelector("fisher", 10, solution="set")),
-    pytest.param("dense", GlobalRedundancySelector("fisher", 10, redundancy="mutual_info", power=2.0), marks=SLOW),
-    ("genotypes", GlobalRedundancySelector("correlation", 10, n_candidates=40)),
+    pytest.param(
+        "dense",
+        GlobalRedundancySelector("fisher", 10, solution="weights", redundancy="mutual_info", options={"power": 2.0}),
+        marks=SLOW,
+    ),
+    ("genotypes", GlobalRedundancySelector("correlation", 10, solution="weights", n_candidates=40)),
 ]
 
 
@@ -60,8 +64,8 @@ def test_a_pool_that_grows_beyond_the_first_leaders(tmp_path, client, monkeypatc
     path = write_store(tmp_path / "copies.store", X, y=y)
     monkeypatch.setattr("coterie.redundancy.refinement._FIRST", 20)
     monkeypatch.setattr("coterie.redundancy.refinement._GROWTH", 2)
-    here = GlobalRedundancySelector("fisher", 6).fit(open_store(path).source, y)
-    there = GlobalRedundancySelector("fisher", 6).fit(path, client=client)
+    here = GlobalRedundancySelector("fisher", 6, solution="weights").fit(open_store(path).source, y)
+    there = GlobalRedundancySelector("fisher", 6, solution="weights").fit(path, client=client)
     assert here.pool_sizes_[-1] > 100
     assert isinstance(there.refined_scores_, SparseValues)
     assert differences(here, there) == []
@@ -135,7 +139,7 @@ def test_unsupported_methods_raise_errors(stores, client):
     source, y = DistributedSource.of_store(stores["words"], client), open_store(stores["words"]).y
     for selector in (
         FilterSelector("mcfs"),
-        GlobalRedundancySelector(groups=[[0, 1]]),
+        GlobalRedundancySelector(solution="weights", groups=[[0, 1]]),
         GlobalRedundancySelector("mcfs"),
         RCFSSelector(),
         GlobalRedundancySelector(n_candidates="cv"),

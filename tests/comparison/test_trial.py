@@ -116,7 +116,7 @@ def test_nested_selectors_are_fitted_once(inline, name, make):
     X = sparse.csr_array(X) if make is sparse_counts else X
     settings = {
         "daf": {"n_probes": 30, "random_state": 0, "sampling": "uniform"},
-        "grm": {"n_candidates": None},
+        "grm": {"n_candidates": None, "solution": "weights"},
         "svm-rfe": {"step": 1},
     }
     method = selector_named(name, **settings.get(name, {}))

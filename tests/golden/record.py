@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -229,7 +230,7 @@ for score in SCORES:
     @case(f"GRM over {score}")
     def _(score: str = score) -> Any:
         X, y = classes(n=120, m=200, k=3)
-        kind = coterie.GlobalRedundancySelector
+        kind = functools.partial(coterie.GlobalRedundancySelector, solution="weights")
         fits = [kind(score, 15).fit(X, y), kind(score, 15, n_candidates=None).fit(X, y)]
         S, z = words(n=150, m=500)
         return [*fits, kind(score, 10).fit(S, z)]
@@ -238,13 +239,13 @@ for score in SCORES:
 @case("GRM, other measures, methods and groups")
 def _() -> Any:
     X, y = classes(n=120, m=60, k=3)
-    kind = coterie.GlobalRedundancySelector
+    kind = functools.partial(coterie.GlobalRedundancySelector, solution="weights")
     groups = [[0, 1, 2], [3, 4], [10, 11, 12, 13]]
     A = np.corrcoef(X.T) ** 2
     return [
         kind("fisher", 10, redundancy="mutual_info").fit(X, y),
-        kind("fisher", 10, method="alm", n_candidates=None).fit(X, y),
-        kind("fisher", 10, groups=groups, group_strength=0.5).fit(X, y),
+        kind("fisher", 10, options={"method": "alm"}, n_candidates=None).fit(X, y),
+        kind("fisher", 10, groups=groups, options={"group_strength": 0.5}).fit(X, y),
         kind(np.arange(1.0, 61.0), 10, redundancy="precomputed").fit(A),
         kind(lambda X, y: filters.fisher_score(X, y), 10, redundancy=lambda C: np.corrcoef(C.T) ** 2).fit(X, y),
     ]

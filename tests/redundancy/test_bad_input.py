@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from coterie import GlobalRedundancySelector
+from tests.redundancy import by_weights
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((30, 6))
@@ -52,15 +52,15 @@ def scores_with(value):
         ({"groups": [[0, 1], ["a", "b"]]}, r"groups\[1\] contains names, but X has no feature names"),
         ({"groups": [[1, 1]]}, r"groups\[0\] contains a feature twice"),
         ({"groups": 3}, "groups must be"),
-        ({"group_strength": 0}, "group_strength=0"),
-        ({"method": "newton"}, "method='newton'"),
-        ({"tol": 0}, "tol=0"),
-        ({"max_iter": 0}, "max_iter=0"),
+        ({"options": {"group_strength": 0}}, "group_strength=0"),
+        ({"options": {"method": "newton"}}, "method='newton'"),
+        ({"options": {"tol": 0}}, "tol=0"),
+        ({"options": {"max_iter": 0}}, "max_iter=0"),
         ({"n_jobs": 1.5}, "n_jobs=1.5"),
     ],
 )
 def test_wrong_parameters(options, message):
-    model = GlobalRedundancySelector(**{"n_features_to_select": 2, **options})
+    model = by_weights(**{"n_features_to_select": 2, "fdr": None, **options})
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert not hasattr(model, "scores_")
@@ -69,7 +69,7 @@ def test_wrong_parameters(options, message):
 def test_groups_with_unknown_names():
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=r"groups\[0\] contains 'z', which is not a feature of X"):
-        GlobalRedundancySelector("variance", 2, groups=[["a", "z"]]).fit(pd.DataFrame(X, columns=list("abcdef")))
+        by_weights("variance", 2, groups=[["a", "z"]]).fit(pd.DataFrame(X, columns=list("abcdef")))
 
 
 @pytest.mark.parametrize(
@@ -82,53 +82,53 @@ def test_groups_with_unknown_names():
 )
 def test_wrong_precomputed_matrix(data, message):
     with pytest.raises(ValueError, match=message):
-        GlobalRedundancySelector(np.ones(6), 2, redundancy="precomputed").fit(data)
+        by_weights(np.ones(6), 2, redundancy="precomputed").fit(data)
 
 
 def test_precomputed_features_without_redundancy_are_last():
     matrix = A.copy()
     matrix[2], matrix[:, 2] = 0, 0
-    model = GlobalRedundancySelector(np.ones(6), 2, redundancy="precomputed", n_candidates=None).fit(matrix)
+    model = by_weights(np.ones(6), 2, redundancy="precomputed", n_candidates=None).fit(matrix)
     assert model.ranking_[2] == 6
     assert model.scores_[2] == 0
 
 
 def test_labels():
     with pytest.raises(ValueError, match="requires y to be passed"):
-        GlobalRedundancySelector("fisher", 2).fit(X)
+        by_weights("fisher", 2).fit(X)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        GlobalRedundancySelector(lambda X, y: np.ones(6), 2).fit(X, y[:5])
+        by_weights(lambda X, y: np.ones(6), 2).fit(X, y[:5])
     with pytest.raises(ValueError, match="only one class"):
-        GlobalRedundancySelector("relieff", 2).fit(X, np.zeros(30))
+        by_weights("relieff", 2).fit(X, np.zeros(30))
 
 
 def test_data():
     with pytest.raises(ValueError, match="All features of X are constant"):
-        GlobalRedundancySelector("variance", 1).fit(np.ones((5, 3)))
+        by_weights("variance", 1).fit(np.ones((5, 3)))
     bad = X.copy()
     bad[3, 2] = np.nan
     with pytest.raises(ValueError, match="sample 3 of feature 2"):
-        GlobalRedundancySelector(np.ones(6), 2).fit(bad)
+        by_weights(np.ones(6), 2).fit(bad)
     with pytest.raises(ValueError, match="expecting 6"):
-        GlobalRedundancySelector("variance", 2).fit(X).transform(X[:, :5])
+        by_weights("variance", 2).fit(X).transform(X[:, :5])
     with pytest.raises(NotFittedError):
-        GlobalRedundancySelector("variance", 2).transform(X)
+        by_weights("variance", 2).transform(X)
 
 
 def test_too_many_pairs(monkeypatch):
     from coterie.redundancy import estimator
 
     monkeypatch.setattr(estimator, "MAX_MATRIX", 4)
-    for options in ({"redundancy": "mutual_info"}, {"method": "alm"}):
+    for options in ({"redundancy": "mutual_info"}, {"options": {"method": "alm"}}):
         with pytest.raises(
             ValueError, match=r"matrix of all pairs of 6 candidates is too large\. Set n_candidates to at most 4"
         ):
-            GlobalRedundancySelector("variance", 2, **options).fit(X)
-    GlobalRedundancySelector("variance", 2).fit(X)
+            by_weights("variance", 2, **options).fit(X)
+    by_weights("variance", 2).fit(X)
 
 
 def test_failed_fit_keeps_the_previous_result():
-    model = GlobalRedundancySelector("variance", 2).fit(X)
+    model = by_weights("variance", 2).fit(X)
     kept, ranking = model._kept(), model.ranking_
     with pytest.raises(ValueError, match="negative"):
         model.set_params(score_func=-np.ones(6)).fit(X)
@@ -148,19 +148,19 @@ def test_failed_fit_keeps_the_previous_result():
 )
 def test_invalid_matrices(matrix, message):
     with pytest.raises(ValueError, match=message):
-        GlobalRedundancySelector("fisher", 2, redundancy=matrix).fit(X, y)
+        by_weights("fisher", 2, redundancy=matrix).fit(X, y)
 
 
 def test_scores_that_are_not_numbers():
     for scores, kind in ((np.ones(6) + 1j, "complex128"), (["1"] * 6, "<U1")):
         with pytest.raises(ValueError, match=f"The scores of score_func must be numbers: the values have type {kind}"):
-            GlobalRedundancySelector(scores, 2).fit(X, y)
+            by_weights(scores, 2).fit(X, y)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
 def test_means_far_above_the_deviations(kind):
     near = np.round(X * 256)
     far = 3.0 + near * 2.0**-40
-    expected = GlobalRedundancySelector("fisher", 2).fit(near, y)
-    model = GlobalRedundancySelector("fisher", 2).fit(kind(far), y)
+    expected = by_weights("fisher", 2, fdr=None).fit(near, y)
+    model = by_weights("fisher", 2, fdr=None).fit(kind(far), y)
     np.testing.assert_allclose(model.refined_scores_, expected.refined_scores_, atol=1e-6)

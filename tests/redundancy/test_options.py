@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet
 
-from coterie import GlobalRedundancySelector
 from coterie.data import FeatureView, as_source
 from coterie.datasets import make_block_gaussian
 from coterie.filters import laplacian_score, lgd_score, mcfs_score
 from coterie.redundancy.measures import mutual_information, sparse_representation
+from tests.redundancy import by_weights
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def blocks():
     ],
 )
 def test_parameters_of_a_named_score(name, options, scores, blocks):
-    model = GlobalRedundancySelector(name, 4, score_parameters=options).fit(blocks.X)
+    model = by_weights(name, 4, score_parameters=options).fit(blocks.X)
     np.testing.assert_allclose(model.scores_, np.maximum(scores(blocks.X, **options), 0.0))
     assert not np.allclose(model.scores_, np.maximum(scores(blocks.X), 0.0))
 
@@ -35,9 +35,9 @@ def test_bins_of_mutual_information(blocks):
     few, many = (mutual_information(view, np.arange(8), n_bins=n) for n in (4, 10))
     assert not np.allclose(few, many)
     np.testing.assert_array_equal(mutual_information(view, np.arange(8)), many)
-    options = {"redundancy": "mutual_info", "redundancy_parameters": {"n_bins": 4}, "n_candidates": None}
-    model = GlobalRedundancySelector("fisher", 4, **options).fit(blocks.X[:, :8], blocks.y)
-    given = GlobalRedundancySelector("fisher", 4, redundancy=few, n_candidates=None).fit(blocks.X[:, :8], blocks.y)
+    options = {"redundancy": "mutual_info", "options": {"n_bins": 4}, "n_candidates": None}
+    model = by_weights("fisher", 4, **options).fit(blocks.X[:, :8], blocks.y)
+    given = by_weights("fisher", 4, redundancy=few, n_candidates=None).fit(blocks.X[:, :8], blocks.y)
     np.testing.assert_allclose(model.refined_scores_, given.refined_scores_, atol=1e-6)
 
 
@@ -63,7 +63,7 @@ def test_sparse_representation_of_copies(rng):
     assert A[0, 3] == pytest.approx(A[0, 4], rel=1e-3)
     assert A[0, 3] == pytest.approx(A[3, 4], rel=1e-3)
     assert A[0, 3] > 0.3
-    model = GlobalRedundancySelector([1.0, 0.5, 0.5, 0.9, 0.8], 3, redundancy="sparse_representation").fit(X)
+    model = by_weights([1.0, 0.5, 0.5, 0.9, 0.8], 3, redundancy="sparse_representation").fit(X)
     assert sorted(model._kept()) == [0, 1, 2]
     assert model.duality_gap_ <= 1e-5
 
@@ -87,9 +87,9 @@ def test_a_single_candidate_needs_no_representation(rng):
     "options", [{"penalty_growth": 1.2}, {"penalty_start": 1.0}, {"penalty_growth": 1.5, "penalty_start": 0.1}]
 )
 def test_alm_agrees_for_any_penalty(options, blocks):
-    ours = GlobalRedundancySelector("fisher", 4, n_candidates=None).fit(blocks.X, blocks.y)
-    theirs = GlobalRedundancySelector(
-        "fisher", 4, n_candidates=None, method="alm", method_parameters=options, tol=1e-3, max_iter=500
+    ours = by_weights("fisher", 4, n_candidates=None).fit(blocks.X, blocks.y)
+    theirs = by_weights(
+        "fisher", 4, n_candidates=None, options={"method": "alm", "tol": 1e-3, "max_iter": 500, **options}
     ).fit(blocks.X, blocks.y)
     assert theirs.objective_ == pytest.approx(ours.objective_, rel=2e-3)
 
@@ -104,17 +104,22 @@ def test_alm_agrees_for_any_penalty(options, blocks):
         ({"score_func": "lgd", "score_parameters": {"n_neighbors": 0}}, "n_neighbors=0"),
         ({"score_parameters": 3}, "score_parameters=3 must be a dictionary"),
         ({"score_func": np.ones(30), "score_parameters": {"n_jobs": 1}}, "only apply to .* not to a function or an array"),
-        ({"redundancy_parameters": {"n_bins": 3}}, "redundancy_parameters only apply to 'mutual_info'.*not to 'cosine2'"),
-        ({"redundancy": "mutual_info", "redundancy_parameters": {"n_bins": 1}}, "n_bins=1"),
-        ({"redundancy": "sparse_representation", "redundancy_parameters": {"alpha": 2}}, "alpha=2"),
-        ({"redundancy": "sparse_representation", "redundancy_parameters": {"l1_ratio": 1}}, "l1_ratio=1"),
-        ({"method_parameters": {"penalty_growth": 1.1}}, "method_parameters only apply to 'alm'"),
-        ({"method": "alm", "method_parameters": {"penalty_growth": 2.5}}, "penalty_growth=2.5"),
-        ({"method": "alm", "method_parameters": {"penalty_start": 0}}, "penalty_start=0"),
-        ({"power": 0}, "power=0"),
-        ({"power": "auto"}, "power='auto'"),
+        ({"options": {"n_bins": 3}}, "The option n_bins only applies to redundancy='mutual_info'"),
+        ({"redundancy": "mutual_info", "options": {"n_bins": 1}}, "n_bins=1"),
+        ({"redundancy": "sparse_representation", "options": {"alpha": 2}}, "alpha=2"),
+        ({"redundancy": "sparse_representation", "options": {"l1_ratio": 1}}, "l1_ratio=1"),
+        ({"options": {"penalty_growth": 1.1}}, "The option penalty_growth only applies to method='alm'"),
+        ({"options": {"method": "alm", "penalty_growth": 2.5}}, "penalty_growth=2.5"),
+        ({"options": {"method": "alm", "penalty_start": 0}}, "penalty_start=0"),
+        ({"options": {"power": 0}}, "power=0"),
+        ({"options": {"power": "auto"}}, "power='auto'"),
+        ({"options": {"tolerance": 1}}, "options has the key 'tolerance', which is not an option. The options are power"),
+        ({"options": {"tol": 0}}, "tol=0"),
+        ({"options": {"max_iter": 0}}, "max_iter=0"),
+        ({"fdr": 0}, "fdr=0 must be"),
+        ({"fdr": 1.0}, "fdr=1.0 must be"),
     ],
 )
 def test_wrong_options(options, message, blocks):
     with pytest.raises(ValueError, match=message):
-        GlobalRedundancySelector(**{"n_features_to_select": 3, **options}).fit(blocks.X, blocks.y)
+        by_weights(**{"n_features_to_select": 3, **options}).fit(blocks.X, blocks.y)

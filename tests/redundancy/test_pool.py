@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie import GlobalRedundancySelector
 from coterie.metrics import squared_redundancy
 from coterie.redundancy.refinement import PoolRule, Refinement
 from coterie.redundancy.solver import RefinedWeights
 from tests import naive
+from tests.redundancy import by_weights
 
 
 def copies_first(n_samples=60, n_copies=40, n_others=60, seed=0):
@@ -37,7 +37,7 @@ def solved_by_hand(X, s, pool):
 
 def test_the_pool_grows_until_there_are_enough_weights():
     X, s = copies_first()
-    model = GlobalRedundancySelector(s, 5).fit(X)
+    model = by_weights(s, 5).fit(X)
     sizes = list(model.pool_sizes_)
     assert sizes == [25, 38, 57]  # the first two contain copies only
     assert model.n_weighted_ >= 5
@@ -47,25 +47,25 @@ def test_the_pool_grows_until_there_are_enough_weights():
     weights = solved_by_hand(X, s, model.candidates_)
     np.testing.assert_allclose(model.refined_scores_[model.candidates_], weights, atol=2e-4)
     with pytest.warns(UserWarning, match="Only 1 of the 25 candidates"):
-        fixed = GlobalRedundancySelector(s, 5, n_candidates=25).fit(X)
+        fixed = by_weights(s, 5, n_candidates=25).fit(X)
     assert squared_redundancy(X, model._kept()) < 0.3 * squared_redundancy(X, fixed._kept())
 
 
 def test_number_of_candidates_is_used_as_given():
     X, s = copies_first()
     with pytest.warns(UserWarning, match="4 of the 5 features are selected by their own scores.*Increase n_candidates"):
-        model = GlobalRedundancySelector(s, 5, n_candidates=30).fit(X)
+        model = by_weights(s, 5, n_candidates=30).fit(X)
     assert list(model.pool_sizes_) == [30]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        alone = GlobalRedundancySelector(s, 5, n_candidates=5).fit(X)  # the score alone, as requested
+        alone = by_weights(s, 5, n_candidates=5).fit(X)  # the score alone, as requested
     assert sorted(alone._kept()) == [0, 1, 2, 3, 4]
 
 
 def test_large_growth_warns():
     X, s = copies_first(n_copies=190)
     with pytest.warns(UserWarning, match=r"redundant that \d{3} candidates instead of 20 were needed") as caught:
-        model = GlobalRedundancySelector(s, 4).fit(X)
+        model = by_weights(s, 4).fit(X)
     assert caught[0].filename == __file__  # where the user called fit
     assert model.n_weighted_ >= 4
 
@@ -74,7 +74,7 @@ def test_no_more_candidates():
     """Copies only: the pool contains all of them, and the other features are selected by score."""
     X, s = copies_first(n_others=0)
     with pytest.warns(UserWarning, match="Only 1 of the 40 candidates.*Select fewer features"):
-        model = GlobalRedundancySelector(s, 3).fit(X)
+        model = by_weights(s, 3).fit(X)
     assert list(model.pool_sizes_) == [15, 23, 35, 40]
     assert sorted(model._kept()) == [0, 1, 2]
 
@@ -85,8 +85,8 @@ def test_growth_ends_with_the_first_sufficient_pool(seed, wanted):
     X, s = copies_first(30, 12, 20, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = GlobalRedundancySelector(s, wanted).fit(X)
-        fixed = [GlobalRedundancySelector(s, wanted, n_candidates=int(size)).fit(X) for size in model.pool_sizes_]
+        model = by_weights(s, wanted).fit(X)
+        fixed = [by_weights(s, wanted, n_candidates=int(size)).fit(X) for size in model.pool_sizes_]
     assert all(one.n_weighted_ < wanted for one in fixed[:-1])
     assert fixed[-1].n_weighted_ >= wanted or model.pool_sizes_[-1] == 32
     np.testing.assert_array_equal(fixed[-1].ranking_, model.ranking_)
@@ -97,19 +97,19 @@ def test_growth_stops_where_the_matrix_would_be_too_large(monkeypatch):
     monkeypatch.setattr("coterie.redundancy.estimator.MAX_MATRIX", 40)
     X, s = copies_first()
     with pytest.warns(UserWarning, match="of the 38 candidates"):
-        model = GlobalRedundancySelector(s, 5, redundancy="mutual_info").fit(X)
+        model = by_weights(s, 5, redundancy="mutual_info").fit(X)
     assert list(model.pool_sizes_) == [25, 38]
 
 
 def test_members_of_groups_are_candidates():
     X, s = copies_first()
-    plain = GlobalRedundancySelector(s, 2, n_candidates=4, groups=None)
+    plain = by_weights(s, 2, n_candidates=4, groups=None)
     with pytest.warns(UserWarning, match="Only 1 of the 4"):
         plain.fit(X)
-    model = GlobalRedundancySelector(s, 2, n_candidates=4, groups=[[0, 90], [95, 99]], group_strength=5.0).fit(X)
+    model = by_weights(s, 2, n_candidates=4, groups=[[0, 90], [95, 99]], options={"group_strength": 5.0}).fit(X)
     assert set(model.candidates_) == {0, 1, 2, 3, 90, 95, 99}
     assert (np.diff(s[model.candidates_]) <= 0).all()
-    free = GlobalRedundancySelector(s[[0, 1, 2, 3, 90, 95, 99]], 2, n_candidates=None).fit(X[:, [0, 1, 2, 3, 90, 95, 99]])
+    free = by_weights(s[[0, 1, 2, 3, 90, 95, 99]], 2, n_candidates=None).fit(X[:, [0, 1, 2, 3, 90, 95, 99]])
     spread = abs(model.refined_scores_[0] - model.refined_scores_[90])
     assert spread < 0.5 * abs(free.refined_scores_[0] - free.refined_scores_[4])
 
@@ -120,7 +120,7 @@ def test_members_with_a_score_of_zero_and_constant_ones():
     s[90] = 0.0
     X[:, 80] = 3.0
     with pytest.warns(UserWarning, match=r"1 feature\(s\) of the groups are constant .* The first is 80\."):
-        model = GlobalRedundancySelector(s, 2, groups=[[0, 90, 80]]).fit(X)
+        model = by_weights(s, 2, groups=[[0, 90, 80]]).fit(X)
     assert 90 in model.candidates_
     assert 80 not in model.candidates_
 
@@ -128,8 +128,8 @@ def test_members_with_a_score_of_zero_and_constant_ones():
 @pytest.mark.parametrize("power", [0.5, 2.0, 4])
 def test_power_of_the_scores(power):
     X, s = copies_first()
-    model = GlobalRedundancySelector(s, 5, power=power, n_candidates=None).fit(X)
-    same = GlobalRedundancySelector(s**power, 5, n_candidates=None).fit(X)
+    model = by_weights(s, 5, options={"power": power}, n_candidates=None).fit(X)
+    same = by_weights(s**power, 5, n_candidates=None).fit(X)
     np.testing.assert_allclose(model.refined_scores_, same.refined_scores_, atol=1e-9)
     assert model.objective_ == pytest.approx(same.objective_)
     np.testing.assert_array_equal(model.scores_, s)
@@ -147,6 +147,7 @@ def test_tied_weights_keep_the_order_of_the_scores():
     refinement = Refinement(
         np.linspace(2, 1, n),
         np.ones(n),
+        False,
         np.arange(n),
         np.ones(n, dtype=bool),
         lambda pool: None,

@@ -12,14 +12,16 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from coterie import GlobalRedundancySelector, load, save
+from coterie import load, save
 from coterie.data import as_source
 from coterie.datasets import make_block_gaussian
 from coterie.redundancy.refinement import PoolRule
 from coterie.redundancy.validation import RefinementSettings, best_setting, pool_rules, results_of, settings_of
+from tests.redundancy import by_weights
 
 
-@parametrize_with_checks([GlobalRedundancySelector(n_features_to_select=1, n_candidates="cv", power="cv", cv=2)])
+@pytest.mark.filterwarnings("ignore:.*better than chance")
+@parametrize_with_checks([by_weights(n_features_to_select=1, n_candidates="cv", options={"power": "cv"}, cv=2)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -32,8 +34,12 @@ def blocks():
 def test_choice_by_hand(blocks):
     """The table equals that of separate fits on the training samples, and the best row is used."""
     X, y = blocks.X, blocks.y
-    model = GlobalRedundancySelector(
-        "fisher", 4, n_candidates="cv", power="cv", cv=3, estimator=LogisticRegression(), scoring="roc_auc"
+    model = by_weights(
+        "fisher",
+        4,
+        n_candidates="cv",
+        cv=3,
+        options={"power": "cv", "estimator": LogisticRegression(), "scoring": "roc_auc"},
     ).fit(X, y)
     results = model.cv_results_
     by_hand = np.empty((len(results["power"]), 3))
@@ -43,7 +49,7 @@ def test_choice_by_hand(blocks):
             while True:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    one = GlobalRedundancySelector("fisher", 4, n_candidates=n_candidates, power=power).fit(X[train], y[train])
+                    one = by_weights("fisher", 4, n_candidates=n_candidates, options={"power": power}).fit(X[train], y[train])
                 if one.n_weighted_ >= 4 or size == 4 or n_candidates >= 48:
                     break
                 n_candidates += (n_candidates + 1) // 2
@@ -76,28 +82,28 @@ def test_better_than_chance(table, chosen):
 
 
 def test_one_of_the_two(blocks):
-    pool = GlobalRedundancySelector("fisher", 4, n_candidates="cv", power=2, cv=3).fit(blocks.X, blocks.y)
+    pool = by_weights("fisher", 4, n_candidates="cv", options={"power": 2}, cv=3).fit(blocks.X, blocks.y)
     assert set(pool.cv_results_["power"]) == {2.0}
     assert sorted(pool.cv_results_["n_candidates"]) == [4, 12, 20, 40, 48, 48]  # 20 per feature are all features
-    power = GlobalRedundancySelector("fisher", 4, n_candidates=24, power="cv", cv=3).fit(blocks.X, blocks.y)
+    power = by_weights("fisher", 4, n_candidates=24, options={"power": "cv"}, cv=3).fit(blocks.X, blocks.y)
     assert set(power.cv_results_["n_candidates"]) == {24}
     assert list(power.cv_results_["power"]) == [1.0, 2.0, 4.0]
-    assert not hasattr(GlobalRedundancySelector("fisher", 4).fit(blocks.X, blocks.y), "cv_results_")
+    assert not hasattr(by_weights("fisher", 4).fit(blocks.X, blocks.y), "cv_results_")
 
 
 def test_matrices_of_all_pairs_stay_small(blocks, monkeypatch):
     monkeypatch.setattr("coterie.redundancy.validation.MAX_PAIRED", 30)
-    model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", redundancy="mutual_info", cv=3).fit(blocks.X, blocks.y)
+    model = by_weights("fisher", 4, n_candidates="cv", redundancy="mutual_info", cv=3).fit(blocks.X, blocks.y)
     assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20]
-    alone = GlobalRedundancySelector("fisher", 4, n_candidates=40, power="cv", redundancy="mutual_info", cv=3)
+    alone = by_weights("fisher", 4, n_candidates=40, options={"power": "cv"}, redundancy="mutual_info", cv=3)
     assert set(alone.fit(blocks.X, blocks.y).cv_results_["n_candidates"]) == {40}
 
 
 def test_too_many_features_are_not_all_tried(blocks, monkeypatch):
     monkeypatch.setattr("coterie.redundancy.validation.MAX_VALIDATED", 45)
-    model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
+    model = by_weights("fisher", 4, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
     assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20, 40]
-    alone = GlobalRedundancySelector("fisher", 4, n_candidates=None, power="cv", cv=3).fit(blocks.X, blocks.y)
+    alone = by_weights("fisher", 4, n_candidates=None, options={"power": "cv"}, cv=3).fit(blocks.X, blocks.y)
     assert set(alone.cv_results_["n_candidates"]) == {48}
 
 
@@ -107,14 +113,14 @@ def test_score_alone_is_selected_if_copies_help():
     y = np.repeat([0, 1], 60)
     copies = y[:, None] + 1.2 * rng.standard_normal((120, 5))
     X = np.hstack([copies, rng.standard_normal((120, 60))])
-    model = GlobalRedundancySelector("fisher", 5, n_candidates="cv", power="cv", cv=5).fit(X, y)
+    model = by_weights("fisher", 5, n_candidates="cv", options={"power": "cv"}, cv=5).fit(X, y)
     assert len(np.intersect1d(model._kept(), np.arange(5))) >= 4
 
 
 @pytest.mark.parametrize("form", ["sparse", "source", "frame", "text labels"])
 def test_any_form_of_data(form, blocks):
     X, y = np.abs(blocks.X).round(), blocks.y
-    wanted = GlobalRedundancySelector("fisher", 4, n_candidates="cv", cv=3).fit(X, y)
+    wanted = by_weights("fisher", 4, n_candidates="cv", fdr=None, cv=3).fit(X, y)
     model = clone(wanted)
     if form == "sparse":
         model.fit(sparse.csr_array(X), y)
@@ -131,7 +137,7 @@ def test_any_form_of_data(form, blocks):
 
 def test_order_of_columns(blocks):
     order = np.random.default_rng(1).permutation(48)
-    a = GlobalRedundancySelector("fisher", 4, n_candidates="cv", power="cv", cv=3).fit(blocks.X, blocks.y)
+    a = by_weights("fisher", 4, n_candidates="cv", options={"power": "cv"}, cv=3).fit(blocks.X, blocks.y)
     b = clone(a).fit(blocks.X[:, order], blocks.y)
     assert set(order[b._kept()]) == set(a._kept())
     assert (a.power_, list(a.pool_sizes_)) == (b.power_, list(b.pool_sizes_))
@@ -139,7 +145,7 @@ def test_order_of_columns(blocks):
 
 def test_numbers_to_predict(blocks):
     y = blocks.X[:, 3] + 0.1 * blocks.X[:, 20]
-    model = GlobalRedundancySelector(f_regression, 3, n_candidates="cv", cv=3).fit(blocks.X, y)
+    model = by_weights(f_regression, 3, n_candidates="cv", cv=3).fit(blocks.X, y)
     assert model.validation_score_ > 0.5
     assert 3 in model._kept()
 
@@ -151,7 +157,7 @@ def test_user_scores_get_training_samples_only(blocks):
         seen.append((len(X), len(y)))
         return X.var(axis=0)
 
-    GlobalRedundancySelector(score, 3, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
+    by_weights(score, 3, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
     assert seen == [(150, 150), (100, 100), (100, 100), (100, 100)]
 
 
@@ -162,27 +168,25 @@ def test_user_scores_get_training_samples_only(blocks):
         ({"cv": 1}, "y", "cv=1 must be a number of folds"),
         ({"cv": "five"}, "y", "cv='five'"),
         ({"cv": 200}, "y", r"cv=200 exceeds the number of samples \(150\)"),
-        ({"scoring": "auc"}, "y", "Did you mean 'roc_auc'"),
-        ({"scoring": ["accuracy"]}, "y", "must be a single score"),
-        ({"estimator": "svm"}, "y", "estimator='svm' must be an estimator or None"),
+        ({"options": {"scoring": "auc"}}, "y", "Did you mean 'roc_auc'"),
+        ({"options": {"scoring": ["accuracy"]}}, "y", "must be a single score"),
+        ({"options": {"estimator": "svm"}}, "y", "estimator='svm' must be an estimator or None"),
         ({"score_func": "variance"}, "short", "inconsistent numbers of samples"),
     ],
 )
 def test_wrong_input(options, y, message, blocks):
     labels = {"y": blocks.y, "short": blocks.y[:-1], None: None}[y]
     with pytest.raises(ValueError, match=message):
-        GlobalRedundancySelector(**{"n_features_to_select": 3, "n_candidates": "cv", **options}).fit(blocks.X, labels)
+        by_weights(**{"n_features_to_select": 3, "n_candidates": "cv", **options}).fit(blocks.X, labels)
 
 
 def test_a_matrix_has_no_samples():
     with pytest.raises(ValueError, match="requires samples"):
-        GlobalRedundancySelector(np.ones(4), 2, redundancy="precomputed", n_candidates="cv").fit(np.eye(4), [0, 1, 0, 1])
+        by_weights(np.ones(4), 2, redundancy="precomputed", n_candidates="cv").fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_saved_models_keep_the_table(blocks, tmp_path):
-    model = GlobalRedundancySelector("lgd", 4, n_candidates="cv", cv=2, score_parameters={"n_neighbors": 4}).fit(
-        blocks.X, blocks.y
-    )
+    model = by_weights("lgd", 4, n_candidates="cv", cv=2, score_parameters={"n_neighbors": 4}).fit(blocks.X, blocks.y)
     save(model, tmp_path / "model.coterie")
     again = load(tmp_path / "model.coterie")
     assert again.get_params() == model.get_params()
@@ -253,7 +257,7 @@ def test_the_table_of_settings():
 
 
 def test_a_set_with_a_matrix_of_pairs(blocks, monkeypatch):
-    model = GlobalRedundancySelector("fisher", 2, solution="set", redundancy="mutual_info").fit(blocks.X, blocks.y)
+    model = by_weights("fisher", 2, solution="set", redundancy="mutual_info").fit(blocks.X, blocks.y)
     assert len(model.candidates_) == 40
     monkeypatch.setattr("coterie.redundancy.validation.MAX_PAIRED", 15)
     assert len(clone(model).fit(blocks.X, blocks.y).candidates_) == 15

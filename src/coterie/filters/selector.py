@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from coterie._parameters import N_FEATURES, OneOf, Options, Rule, check_options
 from coterie.inputs.opening import Input, open_input
@@ -103,9 +106,24 @@ class FilterSelector(Selector):
         order = Ranked(data.source, scores)
         if order.all_equal:  # the check costs a pass over the features
             data.source.moments().require_variation()
-        return {"scores_": scores, "ranking_": order.ranks(n_wanted), "support_features_": order.first(n_wanted)}
+        chosen = order.first(n_wanted)
+        if not SCORES[self.score_func].signed:
+            warn_about_zeros(n_wanted - int(np.count_nonzero(np.asarray(scores[chosen]))), n_wanted)
+        return {"scores_": scores, "ranking_": order.ranks(n_wanted), "support_features_": chosen}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self.score_func in SCORES and SCORES[self.score_func].supervised
         return tags
+
+
+def warn_about_zeros(n_zeros: int, n_selected: int, *, stacklevel: int = 5) -> None:
+    """Warn if selected features have a score of 0, as all others that are not selected."""
+    if n_zeros:
+        remedy = f"Select at most {n_selected - n_zeros} features." if n_zeros < n_selected else "Use another score."
+        warnings.warn(
+            f"{n_zeros} of the {n_selected} selected features have a score of 0, so they are not better than features that "
+            f"are not selected. {remedy}",
+            UserWarning,
+            stacklevel=stacklevel,
+        )

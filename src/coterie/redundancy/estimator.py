@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
 from coterie._numba import thread_count
-from coterie._parameters import N_FEATURES, N_JOBS, AnyValue, Integer, NotString, Number, OneOf, Options, Rule, Scoring
+from coterie._parameters import N_FEATURES, N_JOBS, AnyValue, Integer, NotString, Number, OneOf, Options, Rule
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
@@ -20,10 +19,11 @@ from coterie.estimators.documentation import documented
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.opening import open_input
 from coterie.inputs.targets import class_codes, read_targets
-from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, SampleGroupsLike, ScoringLike, TargetsLike
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, SampleGroupsLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy import validation
+from coterie.redundancy.chance import RelevanceScale, at_chance_level, has_chance_level, relevance_of
 from coterie.redundancy.measures import (
     MAX_MATRIX,
     MAX_REPRESENTATION,
@@ -31,16 +31,19 @@ from coterie.redundancy.measures import (
     Redundancy,
     SquaredCosine,
     checked_matrix,
+    given_matrix,
 )
 from coterie.redundancy.options import (
+    MEASURE_OPTIONS,
     MEASURES,
+    METHOD_OPTIONS,
     GroupsLike,
     RedundancyLike,
+    RefinementOptions,
     ScoreLike,
     check_given_options,
     checked_scores,
     group_positions,
-    on_redundancy_scale,
     warn_about_groups,
 )
 from coterie.redundancy.refinement import (
@@ -50,8 +53,7 @@ from coterie.redundancy.refinement import (
     Refinement,
     TopFeatures,
     order_by_score,
-    warn_about_pool,
-    warn_about_solution,
+    warn_about_result,
 )
 from coterie.redundancy.solver import ChosenSet, solve, solve_alm
 from coterie.selection import Selector, feature_label, n_features_wanted
@@ -82,18 +84,18 @@ class GlobalRedundancySelector(Selector):
 
     Global redundancy minimisation (GRM, [1]_) computes refined scores z from the scores s of any filter:
 
-    .. math:: \min_{z \ge 0,\ \sum z = 1} \frac{z'Az}{z's},
+    .. math:: \min_{z \ge 0,\ \sum z = 1} \frac{z'Az}{z'r},
 
-    where A is the matrix of squared correlations of the features. A feature gets a high z if its score is high and its
-    correlation with other features of positive z is low. The problem is convex. It is solved exactly, with a certified gap,
-    for any number of candidates, without forming the matrix of all pairs.
+    where A is the matrix of squared correlations of the features and r is the relevance: the score on a scale from 0 to 1, in
+    excess of what chance reaches. A feature gets a high z if its relevance is high and its correlation with other features
+    of positive z is low. The problem is convex. It is solved exactly, with a certified gap, for any number of candidates,
+    without forming the matrix of all pairs.
 
-    With ``solution="set"``, the redundancy *within* the k selected features is penalised, not that with all candidates:
+    By default, the redundancy *within* the k selected features is penalised, not that with all candidates:
 
     .. math:: \max_{|S| = k}\ \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij},
 
-    where the relevances r are the scores on the scale of A. Single features are exchanged until no exchange is an
-    improvement.
+    Single features are exchanged until no exchange is an improvement.
 
     Parameters
     ----------
@@ -103,15 +105,17 @@ class GlobalRedundancySelector(Selector):
         - A name: ``"fisher"``, ``"information_gain"``, ``"relieff"`` (which require y), ``"laplacian"``, ``"lgd"``,
           ``"mcfs"`` or ``"variance"`` (which do not). Negative scores of ``"relieff"`` and ``"laplacian"``, which are worse
           than noise, are set to 0.
-        - A callable ``(X, y) -> scores`` or, as in scikit-learn, ``(X, y) -> (scores, p-values)``.
+        - A callable ``(X, y) -> scores`` or, as in scikit-learn, ``(X, y) -> (scores, p-values)``. With p-values, ``fdr``
+          applies.
         - An array of scores.
 
     n_features_to_select : int or float, default=20
         Number of features to select, or their fraction of all features.
 
     n_candidates : "auto", "cv", int or None, default="auto"
-        Number of candidates: the features with the highest scores above 0, which enter the problem. The other features
-        follow in the ranking by their own scores. The certificate holds for the problem of the candidates. See Notes.
+        Number of candidates: the features with the highest scores and a positive relevance, which enter the problem. The
+        other features follow in the ranking by their own scores. The certificate holds for the problem of the candidates.
+        See Notes.
 
         - ``"auto"`` starts with 5 candidates per feature to select. It adds half as many again until as many refined scores
           are positive as there are features to select. For a set it is 20 per feature to select (at most 2,000 with measures
@@ -119,20 +123,22 @@ class GlobalRedundancySelector(Selector):
         - ``"cv"`` selects the initial number by held-out accuracy: 1 (the score alone), 3, 5, 10 or 20 per feature to select,
           or all (at most 50,000). For a set it selects among 20, 5, 50, all, and 1.
         - An integer is used as given.
-        - None means all features, including those with a score of 0.
+        - None means all features with a positive relevance; with ``fdr=None`` also those with a score of 0.
 
-    solution : {"weights", "set"}, default="weights"
-        Kind of solution: weights z of all candidates, or a set of ``n_features_to_select`` candidates. A set is built
-        greedily and improved by exchanges, until no set that differs in one feature is better. The relevance r of a feature
-        is, for ``"fisher"``, the share of its variance between the classes and, for ``"correlation"``, the squared score.
-        Both are squared correlations, like the redundancies. Other scores are divided by the largest.
+    fdr : float or None, default=0.01
+        Largest expected share of features without effect among those with a positive relevance. It determines the chance
+        level of scores that use y, from their distribution (``"fisher"``, ``"correlation"``), from permuted labels
+        (``"relieff"``, ``"information_gain"``), or from the p-values that a callable returns. Other scores have no chance
+        level. None means no chance level. See Notes.
 
-    redundancy_strength : float or "cv", default=2.0
-        Factor λ of the redundancy within a set. ``"cv"`` selects among 2, 1, 4 and 0.5.
+    solution : {"set", "weights"}, default="set"
+        Kind of solution: a set of ``n_features_to_select`` candidates, or weights z of all candidates (the problem of the
+        paper, with a certificate). A set is built greedily and improved by exchanges, until no set that differs in one
+        feature is better.
 
-    power : float or "cv", default=1.0
-        Exponent of the scores in the problem. Values above 1 increase their weight relative to redundancy, values below 1
-        decrease it. ``"cv"`` selects among 1, 2 and 4.
+    redundancy_strength : float, "auto" or "cv", default="auto"
+        Factor λ of the redundancy within a set. ``"auto"`` is half the number of classes, at most 3; 1 for numbers; 2
+        without labels. ``"cv"`` selects among this value and 2, 1, 4 and 0.5.
 
     score_parameters : dict or None, default=None
         Parameters of a score given by name, for instance ``{"n_neighbors": 7}`` for ``"lgd"``.
@@ -149,44 +155,33 @@ class GlobalRedundancySelector(Selector):
         - An array: the matrix of all features.
         - ``"precomputed"``: the matrix of all features is passed as X to ``fit``, and ``score_func`` must be an array.
 
-    redundancy_parameters : dict or None, default=None
-        ``n_bins`` (10) of ``"mutual_info"``; ``alpha`` (0.1) and ``l1_ratio`` (0.9) of ``"sparse_representation"``.
-
     groups : FeatureGroups or sequence of groups, default=None
         Prior groups of features, each a list of indices or names. Differences of the refined scores within a group are
-        penalised. Groups may overlap. Their members are always candidates, unless they are constant. Only for
-        ``solution="weights"``.
-
-    group_strength : float, default=1.0
-        Factor γ of the groups: :math:`\gamma \sum_g \sum_{i<j \in g} (z_i - z_j)^2` is added to z'Az.
-
-    method : {"working_set", "alm"}, default="working_set"
-        Solver. ``"alm"`` is the paper's augmented Lagrangian method, for comparison. It decomposes the matrix of all
-        candidates.
-
-    method_parameters : dict or None, default=None
-        Parameters of ``"alm"``: ``penalty_growth``, the paper's ρ between 1 and 2 (1.03), and ``penalty_start``, the initial
-        µ relative to the mean eigenvalue of A (0.01).
+        penalised: :math:`\gamma \sum_g \sum_{i<j \in g} (z_i - z_j)^2` is added to z'Az. Groups may overlap. Their members
+        are always candidates, unless they are constant. Only for ``solution="weights"``.
 
     cv : int, splitter or iterable, default=5
         Folds for ``"cv"``: a number (stratified for classes), a scikit-learn splitter, or pairs of training and test
         samples. Features are scored and refined on the training samples of each fold. The default setting is 5 candidates
-        per feature and a power of 1; for a set 20 candidates per feature, a power of 1 and a strength of 2. The best setting
-        replaces the default if it is better by more than two standard errors of the differences over the folds.
+        per feature and a power of 1; for a set 20 candidates per feature, a power of 1 and the strength of ``"auto"``. The
+        best setting replaces the default if it is better by more than two standard errors of the differences over the folds.
 
-    estimator : estimator or None, default=None
-        Estimator that predicts held-out samples from the selected features for ``"cv"``. None means the mean score of two
-        estimators on standardised features: a linear discriminant with shrinkage (or ridge regression) and five nearest
-        neighbours.
+    options : dict or None, default=None
+        Options that are rarely changed, by name.
 
-    scoring : str, callable or None, default=None
-        Score of the predictions, as in scikit-learn. None means the accuracy (or R²).
-
-    tol : float, default=1e-5
-        Tolerance of the relative duality gap.
-
-    max_iter : int, default=100
-        Largest number of rounds of the working set (or of the outer loop of ``"alm"``), or of exchanges per member of a set.
+        - ``power`` (1.0): exponent of the relevances in the problem. Values above 1 increase their weight relative to
+          redundancy. ``"cv"`` selects among 1, 2 and 4.
+        - ``group_strength`` (1.0): factor γ of the groups.
+        - ``n_bins`` (10) of ``"mutual_info"``; ``alpha`` (0.1) and ``l1_ratio`` (0.9) of ``"sparse_representation"``.
+        - ``method`` (``"working_set"``): solver. ``"alm"`` is the paper's augmented Lagrangian method, for comparison. It
+          decomposes the matrix of all candidates. Its ``penalty_growth`` is the paper's ρ between 1 and 2 (1.03), its
+          ``penalty_start`` the initial µ relative to the mean eigenvalue of A (0.01).
+        - ``tol`` (1e-5): tolerance of the relative duality gap.
+        - ``max_iter`` (100): largest number of rounds of the working set (or of the outer loop of ``"alm"``), or of exchanges
+          per member of a set.
+        - ``estimator`` and ``scoring`` for ``"cv"``: estimator that predicts held-out samples from the selected features, and
+          its score, as in scikit-learn. The default is the mean accuracy (or R²) of two estimators on standardised features:
+          a linear discriminant with shrinkage (or ridge regression) and five nearest neighbours.
 
     n_jobs : int or None, default=None
         Number of threads. None means all cores available to the process, or one inside a joblib worker.
@@ -195,6 +190,14 @@ class GlobalRedundancySelector(Selector):
     ----------
     scores_ : ndarray of shape (n_features,)
         Scores before refinement; 0 for constant features.
+
+    relevance_ : ndarray of shape (n_features,)
+        Relevances r. For ``"fisher"``, the share of variance between the classes, and for ``"correlation"`` the squared
+        score: squared correlations, like the redundancies. Other scores are divided by the largest. The chance level is
+        subtracted, and the result divided by the largest possible value.
+
+    chance_score_ : float
+        Score up to which features are no better than chance; 0 for scores without a chance level.
 
     refined_scores_ : ndarray of shape (n_features,)
         Weights z; 0 for most features, and for all features that are not candidates. For a set, 1/k for each member.
@@ -214,7 +217,7 @@ class GlobalRedundancySelector(Selector):
         are selected by their own scores, with a warning.
 
     power_ : float
-        Exponent of the scores.
+        Exponent of the relevances.
 
     redundancy_strength_ : float
         Factor of the redundancy. For a set only.
@@ -225,8 +228,8 @@ class GlobalRedundancySelector(Selector):
         selected setting.
 
     objective_ : float
-        Minimised value z'Az / z's (with the group penalty, if any, and s to the power); for a set, the maximised value of
-        relevance minus redundancy.
+        Minimised value z'Az / z'r (with the group penalty, if any, and r to the power); for a set, the maximised value of
+        relevance minus redundancy. NaN if no feature has a positive relevance.
 
     duality_gap_ : float
         Certified relative gap: the difference between the objective and the optimum is at most this share of the objective.
@@ -248,23 +251,22 @@ class GlobalRedundancySelector(Selector):
 
     Notes
     -----
+    Features without any effect are correlated with nothing, so that a problem that includes them selects them. They have a
+    relevance of 0 and are not candidates. If fewer features are better than chance than are to be selected, the others are
+    selected by their own scores, with a warning.
+
     ``n_candidates`` has a strong effect. With all features, the optimum includes many weak features that are uncorrelated
     with the others. With few candidates, only the best features can be selected. If these are copies of each other, there
     are too few distinct candidates; the growing pool handles this case. See ``docs/evidence/redundancy-evidence.md`` for
     measurements.
 
-    A set depends less on the pool, because candidates that are not selected have no effect. A set is optimised for one
-    number of features. Its first members are those that remain when others are dropped, not the best set of a smaller
-    number.
+    A set is optimised for one number of features. Its first members are those that remain when others are dropped, not the
+    best set of a smaller number.
 
-    With ``"cv"``, the training samples of each fold are copied. ``validation_score_`` is the score of the best of many
-    settings and therefore slightly optimistic. Evaluate the selection on other samples.
+    With ``"cv"``, ``validation_score_`` is the score of the best of many settings and therefore slightly optimistic.
 
     The result does not depend on the order of the columns. Ties (scores closer than 1e-10 of the best) are broken by the
     content of the columns, then by name. (With ``"precomputed"``, ties are broken by position.)
-
-    Memory: X is read in blocks of its own type, dense or sparse. The additional memory is a few numbers per feature and the
-    matrix of the working set, or the matrix of the members of a set by all candidates.
 
     References
     ----------
@@ -278,10 +280,11 @@ class GlobalRedundancySelector(Selector):
     >>> from coterie.metrics import squared_redundancy
     >>> data = make_block_gaussian(random_state=0)
     >>> selector = GlobalRedundancySelector("fisher", n_features_to_select=10).fit(data.X, data.y)
-    >>> bool(selector.duality_gap_ <= 1e-5)
-    True
     >>> best_scores = selector.scores_.argsort()[-10:]
     >>> bool(squared_redundancy(data.X, best_scores) > 2 * squared_redundancy(selector.transform(data.X)))
+    True
+    >>> weights = GlobalRedundancySelector("fisher", 10, solution="weights").fit(data.X, data.y)
+    >>> bool(weights.duality_gap_ <= 1e-5)
     True
     """
 
@@ -289,22 +292,15 @@ class GlobalRedundancySelector(Selector):
         "score_func": OneOf(*SCORES) | NotString("a function, or the scores themselves"),
         "n_features_to_select": N_FEATURES,
         "n_candidates": Integer(1) | OneOf("auto", "cv", None),
-        "solution": OneOf("weights", "set"),
-        "redundancy_strength": Number(at_most=1e6) | OneOf("cv"),
-        "power": Number(at_most=64.0) | OneOf("cv"),
+        "fdr": Number(below=1.0) | OneOf(None),
+        "solution": OneOf("set", "weights"),
+        "redundancy_strength": Number(at_most=1e6) | OneOf("auto", "cv"),
         "score_parameters": Options() | OneOf(None),
         "redundancy": OneOf("cosine2", "mutual_info", "sparse_representation", "precomputed")
         | NotString("a function, or a matrix"),
-        "redundancy_parameters": Options() | OneOf(None),
         "groups": AnyValue(),
-        "group_strength": Number(),
-        "method": OneOf("working_set", "alm"),
-        "method_parameters": Options() | OneOf(None),
         "cv": AnyValue(),
-        "estimator": NotString("an estimator") | OneOf(None),
-        "scoring": Scoring(),
-        "tol": Number(),
-        "max_iter": Integer(1),
+        "options": Options() | OneOf(None),
         "n_jobs": N_JOBS,
     }
 
@@ -314,41 +310,27 @@ class GlobalRedundancySelector(Selector):
         n_features_to_select: int | float = 20,
         *,
         n_candidates: int | str | None = "auto",
-        solution: str = "weights",
-        redundancy_strength: float | str = 2.0,
-        power: float | str = 1.0,
+        fdr: float | None = 0.01,
+        solution: str = "set",
+        redundancy_strength: float | str = "auto",
         score_parameters: dict[str, Any] | None = None,
         redundancy: RedundancyLike = "cosine2",
-        redundancy_parameters: dict[str, Any] | None = None,
         groups: GroupsLike = None,
-        group_strength: float = 1.0,
-        method: str = "working_set",
-        method_parameters: dict[str, Any] | None = None,
         cv: FoldsLike = 5,
-        estimator: BaseEstimator | None = None,
-        scoring: ScoringLike = None,
-        tol: float = 1e-5,
-        max_iter: int = 100,
+        options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.score_func = score_func
         self.n_features_to_select = n_features_to_select
         self.n_candidates = n_candidates
+        self.fdr = fdr
         self.solution = solution
         self.redundancy_strength = redundancy_strength
-        self.power = power
         self.score_parameters = score_parameters
         self.redundancy = redundancy
-        self.redundancy_parameters = redundancy_parameters
         self.groups = groups
-        self.group_strength = group_strength
-        self.method = method
-        self.method_parameters = method_parameters
         self.cv = cv
-        self.estimator = estimator
-        self.scoring = scoring
-        self.tol = tol
-        self.max_iter = max_iter
+        self.options = options
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
@@ -388,7 +370,7 @@ class GlobalRedundancySelector(Selector):
         if _is(self.redundancy, "precomputed") and (isinstance(self.score_func, str) or callable(self.score_func)):
             message = "redundancy='precomputed' means that X is a matrix of features by features. Pass scores as score_func."
             raise ValueError(message)
-        check_given_options(self)
+        check_given_options(self, self._options)
         data = open_input(X, y, reader=self, target="any", groups=sample_groups, client=client)
         n_selected = n_features_wanted(self.n_features_to_select, data.n_features)
         view = FeatureView.of(data.source, n_threads=thread_count(self.n_jobs))
@@ -396,7 +378,7 @@ class GlobalRedundancySelector(Selector):
             raise ValueError(
                 f"n_candidates={self.n_candidates} is less than the {n_selected} features to select. Increase n_candidates."
             )
-        matrix, groups = self._matrix(data.X, view.n_features), group_positions(self.groups, data.source)
+        matrix, groups = given_matrix(self.redundancy, data.X, view.n_features), group_positions(self.groups, data.source)
         return _Candidates(data.attributes, view, n_selected, matrix, groups, data.X, data.y, data.groups)
 
     @property
@@ -407,47 +389,60 @@ class GlobalRedundancySelector(Selector):
         computed = callable(self.redundancy) or (isinstance(self.redundancy, str) and self.redundancy != "precomputed")
         return there if few and computed and self.groups is None else ""
 
+    @property
+    def _options(self) -> RefinementOptions:
+        return RefinementOptions.of(self.options)
+
     def _compute(self, data: _Candidates) -> dict[str, Any]:
         if data.view.source.n_workers is not None:
             return self._compute_on_cluster(data)
         usable = self._usable(data.view, data.matrix)
         warn_about_groups(data.groups, usable, data.view.feature_names)
-        scores = checked_scores(self.score_func, self.score_parameters or {}, data.view, data.X, data.y, usable)
-        refinement = self._refinement(data.view, scores, usable, data.matrix, data.groups)
+        refinement, scale = self._scored(data, data.view, data.X, data.y, usable)
         setting, results = self._setting(data, refinement)
         found = refinement.refine(data.n_selected, *setting)
-        warn_about_solution(found.solution, self.tol)
-        warn_about_pool(found, setting.rule, data.n_selected, int(np.count_nonzero(usable)))
-        ranking = ranks(found.order, data.view.n_features)
+        warn_about_result(
+            found, setting.rule, scale.chance_score, data.n_selected, int(np.count_nonzero(usable)), self._options.tol
+        )
         return {
-            "scores_": scores,
-            "ranking_": ranking,
-            **self._attributes(found, setting, data, float(scores.max())),
+            "scores_": refinement.scores,
+            "relevance_": refinement.relevance,
+            "ranking_": ranks(found.order, data.view.n_features),
+            **self._attributes(found, setting, scale, data),
             **results,
         }
 
     def _compute_on_cluster(self, data: _Candidates) -> dict[str, Any]:
         """Compute the result with features on the workers of a cluster. Only the best features are sent to this process."""
         assert isinstance(self.score_func, str)
-        distributed = DistributedScores(data.view, self.score_func, self.score_parameters or {}, data.y)
-        best = distributed.first(1)
-        setting, _ = self._setting(data, self._refinement_of_top(data.view, best))
-        refinement_of = partial(self._refinement_of_top, data.view)
+        parameters = self.score_parameters or {}
+        distributed = DistributedScores(data.view, self.score_func, parameters, data.y)
+        scale, limited = RelevanceScale.of(self.score_func, distributed.largest), False
+        if self.fdr is not None and has_chance_level(self.score_func):
+            scale, limited = at_chance_level(
+                scale, self.score_func, parameters, data.view, data.y, distributed.scores, distributed.n_usable, self.fdr
+            ), True  # fmt: skip
+        refinement_of = partial(self._refinement_of_top, data.view, scale, limited)
+        setting, _ = self._setting(data, refinement_of(distributed.first(1)))
         found = distributed.refined(data.n_selected, *setting, refinement_of)
-        warn_about_solution(found.solution, self.tol)
-        warn_about_pool(found, setting.rule, data.n_selected, data.view.moments.n_varying)
-        ranking = distributed.ranks(found)
-        attributes = self._attributes(found, setting, data, float(best.scores[0]))
-        return {"scores_": distributed.scores, "ranking_": ranking, **attributes}
+        warn_about_result(found, setting.rule, scale.chance_score, data.n_selected, distributed.n_usable, self._options.tol)
+        return {
+            "scores_": distributed.scores,
+            "relevance_": distributed.relevance(scale),
+            "ranking_": distributed.ranks(found),
+            **self._attributes(found, setting, scale, data),
+        }
 
-    def _refinement_of_top(self, view: FeatureView, top: TopFeatures) -> Refinement:
+    def _refinement_of_top(self, view: FeatureView, scale: RelevanceScale, limited: bool, top: TopFeatures) -> Refinement:
         count = len(top.scores)
-        plain = self._refinement(view, top.scores, np.ones(count, dtype=bool), None, [], order=np.arange(count))
+        plain = self._refinement(
+            view, top.scores, scale.relevance(top.scores), limited, np.ones(count, dtype=bool), None, [], np.arange(count)
+        )
         return replace(plain, redundancy=lambda pool: self._redundancy(view, None, top.features[pool]))
 
     @staticmethod
     def _attributes(
-        found: Refined, setting: validation.RefinementSettings, data: _Candidates, highest: float
+        found: Refined, setting: validation.RefinementSettings, scale: RelevanceScale, data: _Candidates
     ) -> dict[str, Any]:
         """Return the fitted attributes of a solution."""
         solution = found.solution
@@ -458,12 +453,13 @@ class GlobalRedundancySelector(Selector):
             "pool_sizes_": np.array(found.sizes),
             "n_weighted_": found.n_weighted,
             "power_": setting.power,
+            "chance_score_": scale.chance_score,
         }
         if isinstance(solution, ChosenSet):
             own = {"redundancy_strength_": setting.strength, "objective_": solution.objective}
             return common | own | {"n_iter_": solution.n_exchanges + 1}
         return common | {
-            "objective_": solution.objective / highest**setting.power,
+            "objective_": solution.objective,
             "duality_gap_": solution.gap,
             "n_iter_": solution.n_iter,
             "working_set_size_": solution.working_set_size,
@@ -472,22 +468,23 @@ class GlobalRedundancySelector(Selector):
     def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[validation.RefinementSettings, dict[str, Any]]:
         """Return the settings, as given or selected by validation, and the attributes with validation results."""
         paired = refinement.max_candidates is not None and data.matrix is None
-        powers = validation.POWERS if _is(self.power, "cv") else (float(self.power),)
+        options = self._options
+        powers = validation.POWERS if options.power == "cv" else (float(options.power),)
         strengths: Sequence[float | None] = (None,)
         if self.solution == "set":
-            strengths = validation.STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
+            strengths = validation.strengths_of(self.redundancy_strength, validation.strength_for(self.score_func, data.y))
         pools = validation.pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
-        settings = validation.settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
+        settings = validation.settings_of(pools, powers, int(np.count_nonzero(refinement.relevance)), paired, strengths)
         if not any(self._validated):
             return settings[0], {}
         y, folds = self._labels_and_folds(data)
         models = (
-            [self.estimator]
-            if self.estimator is not None
+            [options.estimator]
+            if options.estimator is not None
             else validation.default_models(y, min(len(train) for train, _ in folds))
         )
         table = validation.validated_scores(
-            data.view.source, y, folds, partial(self._refinement_of, data), settings, data.n_selected, models, self.scoring
+            data.view.source, y, folds, partial(self._refinement_of, data), settings, data.n_selected, models, options.scoring
         )
         best = validation.best_setting(table)
         results = validation.results_of(settings, table, int(np.count_nonzero(refinement.usable)))
@@ -497,7 +494,7 @@ class GlobalRedundancySelector(Selector):
     def _validated(self) -> tuple[bool, bool, bool]:
         """Whether the pool, the power and the strength of redundancy are selected by validation."""
         strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
-        return _is(self.n_candidates, "cv"), _is(self.power, "cv"), strength
+        return _is(self.n_candidates, "cv"), self._options.power == "cv", strength
 
     def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Fold]]:
         """Return the class codes (or the numbers to predict) and the folds."""
@@ -522,35 +519,48 @@ class GlobalRedundancySelector(Selector):
     def _refinement_of(self, data: _Candidates, X: Any, y: np.ndarray) -> Refinement:
         """Return the refinement for the training samples of a fold."""
         view = FeatureView.of(as_source(X, data.view.feature_names), n_threads=data.view.n_threads)
-        usable = self._usable(view, data.matrix)
-        scores = checked_scores(self.score_func, self.score_parameters or {}, view, X, y, usable)
-        return self._refinement(view, scores, usable, data.matrix, data.groups)
+        return self._scored(data, view, X, y, self._usable(view, data.matrix))[0]
+
+    def _scored(
+        self, data: _Candidates, view: FeatureView, X: Any, y: Any, usable: np.ndarray
+    ) -> tuple[Refinement, RelevanceScale]:
+        """Return the refinement of the scores for some samples, and the scale of the relevances."""
+        parameters = self.score_parameters or {}
+        scores, p_values = checked_scores(self.score_func, parameters, view, X, y, usable)
+        relevance, scale = relevance_of(scores, p_values, self.score_func, parameters, view, y, usable, self.fdr)
+        # The rows of a matrix passed as X have the order of its columns, hence ties by position.
+        order = order_by_score(view, scores, usable, by_position=_is(self.redundancy, "precomputed"))
+        limited = scale.level > 0.0
+        return self._refinement(view, scores, relevance, limited, usable, data.matrix, data.groups, order), scale
 
     def _refinement(
         self,
         view: FeatureView,
         scores: np.ndarray,
+        relevance: np.ndarray,
+        limited: bool,
         usable: np.ndarray,
         matrix: np.ndarray | None,
         groups: list[np.ndarray],
-        order: np.ndarray | None = None,
+        order: np.ndarray,
     ) -> Refinement:
+        options = self._options
         max_candidates = None
-        if order is None:  # the rows of a matrix passed as X have the order of its columns, hence ties by position
-            order = order_by_score(view, scores, usable, by_position=_is(self.redundancy, "precomputed"))
-        if self.method == "alm" or not _is(self.redundancy, "cosine2"):
+        if options.method == "alm" or not _is(self.redundancy, "cosine2"):
             max_candidates = MAX_REPRESENTATION if _is(self.redundancy, "sparse_representation") else MAX_MATRIX
+        penalties = {name: getattr(options, name) for name in METHOD_OPTIONS["alm"]}
         return Refinement(
             scores=scores,
-            relevance=on_redundancy_scale(self.score_func, scores),
+            relevance=relevance,
+            limited=limited,
             order=order,
             usable=usable,
             redundancy=partial(self._redundancy, view, matrix),
             groups=groups,
-            group_strength=float(self.group_strength),
-            solve=solve if self.method == "working_set" else partial(solve_alm, **(self.method_parameters or {})),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
+            group_strength=float(options.group_strength),
+            solve=solve if options.method == "working_set" else partial(solve_alm, **penalties),
+            tol=float(options.tol),
+            max_iter=int(options.max_iter),
             max_candidates=max_candidates,
         )
 
@@ -565,16 +575,6 @@ class GlobalRedundancySelector(Selector):
             raise ValueError("No feature has a positive redundancy with itself. The diagonal of redundancy must be positive.")
         return usable
 
-    def _matrix(self, X: Any, n_features: int) -> np.ndarray | None:
-        """Return the matrix of all features, or None unless the user provides it."""
-        if _is(self.redundancy, "precomputed"):
-            if isinstance(X, FeatureSource):
-                raise ValueError("redundancy='precomputed' requires X to be an array of features by features.")
-            return checked_matrix(X, n_features, "X, the redundancy matrix,")
-        if isinstance(self.redundancy, str) or callable(self.redundancy):
-            return None
-        return checked_matrix(self.redundancy, n_features, "redundancy")
-
     def _redundancy(self, view: FeatureView, matrix: np.ndarray | None, pool: np.ndarray) -> Redundancy:
         if matrix is not None:
             return MatrixRedundancy(matrix[np.ix_(pool, pool)])
@@ -582,8 +582,9 @@ class GlobalRedundancySelector(Selector):
         if _is(self.redundancy, "cosine2"):
             return SquaredCosine(local.view, local.positions)
         if isinstance(self.redundancy, str):
-            measure, parameters = MEASURES[self.redundancy], self.redundancy_parameters or {}
-            return MatrixRedundancy(measure(local.view, local.positions, **parameters))
+            options = self._options
+            parameters = {name: getattr(options, name) for name in MEASURE_OPTIONS[self.redundancy]}
+            return MatrixRedundancy(MEASURES[self.redundancy](local.view, local.positions, **parameters))
         assert callable(self.redundancy)
         returned = self.redundancy(local.view.columns(local.positions))
         matrix = checked_matrix(returned, len(pool), "The matrix returned by redundancy")

@@ -8,7 +8,7 @@ a support S, :math:`(Az)_i = \sum_{j \in S} (f_i'f_j)^2 z_j = f_i' M f_i` with
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,10 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 
 from coterie._numba import run_chunks
-from coterie._parameters import N_BINS, Number, check
 from coterie._warnings import ignored
 from coterie.correlation.uncertainty import SymmetricalUncertainty
-from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns
+from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns, FeatureSource
 from coterie.data.view import FeatureView
 
 # Largest number of candidates per block of a pass, and of entries per block, which limits blocks of long columns.
@@ -181,7 +180,6 @@ def mutual_information(view: FeatureView, features: np.ndarray, *, n_bins: int =
     included. Matrices of mutual information are usually not positive semidefinite, but nearly so. If the smallest eigenvalue
     is negative, its absolute value is added to the diagonal.
     """
-    check("n_bins", n_bins, N_BINS)
     measure = SymmetricalUncertainty(view, n_bins=int(n_bins))
     matrix = measure.between(features, features)
     entropy = measure.entropy[features]
@@ -201,8 +199,6 @@ def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: flo
     could be represented by any of several copies.
     The diagonal is 1. If the smallest eigenvalue is negative, its absolute value is added to the diagonal.
     """
-    check("alpha", alpha, Number(at_most=1.0))
-    check("l1_ratio", l1_ratio, Number(below=1.0))
     n_samples = view.n_samples
     # scikit-learn divides the loss by the number of samples. Columns of length sqrt(n_samples) compensate for this.
     columns = SquaredCosine(view, features).unit_columns(np.arange(len(features))) * np.sqrt(n_samples)
@@ -268,3 +264,14 @@ def checked_matrix(matrix: ArrayLike | sparse.sparray | sparse.spmatrix, n_featu
             "problem would not be convex. Square the correlations, or increase the diagonal."
         )
     return result
+
+
+def given_matrix(redundancy: object, X: Any, n_features: int) -> np.ndarray | None:
+    """Return the checked matrix of all features, or None unless the user provides it."""
+    if isinstance(redundancy, str) and redundancy == "precomputed":
+        if isinstance(X, FeatureSource):
+            raise ValueError("redundancy='precomputed' requires X to be an array of features by features.")
+        return checked_matrix(X, n_features, "X, the redundancy matrix,")
+    if isinstance(redundancy, str) or callable(redundancy):
+        return None
+    return checked_matrix(cast("ArrayLike", redundancy), n_features, "redundancy")

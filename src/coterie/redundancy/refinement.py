@@ -15,8 +15,10 @@ from coterie._numba import one_blas_thread
 from coterie.data.memory import as_source
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView
+from coterie.filters.selector import warn_about_zeros
 from coterie.methods import SCORES
 from coterie.order import TIE, FeatureRanks, Ranked, in_order
+from coterie.redundancy.chance import RelevanceScale
 from coterie.redundancy.measures import MatrixRedundancy, Redundancy
 from coterie.redundancy.options import NO_SCORES, named_scores
 from coterie.redundancy.solver import ChosenSet, GroupPenalty, Objective, RefinedWeights, choose_set
@@ -37,7 +39,7 @@ _FIRST, _GROWTH = 4096, 4
 
 @dataclass(frozen=True)
 class PoolRule:
-    """Number of candidates: initially ``size``, or all features, including those with a score of 0, for None.
+    """Number of candidates: initially ``size``, or all features for None.
 
     If the rule ``grows``, half as many candidates are added until there are as many positive weights as features to select,
     or no more candidates.
@@ -53,6 +55,7 @@ class Refined(NamedTuple):
     ``order`` contains all features: by weight (members of a set first, in their order), then by score, unusable ones last.
     ``weights`` are the z of all features, equal for the members of a set. ``pool`` contains the candidates in decreasing
     order of their scores. ``sizes`` are the sizes of all pools that were tried; the last one is that of ``pool``.
+    ``n_relevant`` and ``n_scored`` are the numbers of features to select with a positive relevance and a positive score.
     """
 
     order: np.ndarray
@@ -61,6 +64,8 @@ class Refined(NamedTuple):
     sizes: tuple[int, ...]
     n_weighted: int
     solution: RefinedWeights | ChosenSet
+    n_relevant: int = 0
+    n_scored: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +73,16 @@ class Refinement:
     """Scores of one set of samples, which can be refined with any pool and power, or used to select a set.
 
     ``scores`` are 0 for features that are not ``usable`` as candidates, and not all 0. ``relevance`` contains them on the
-    scale of the redundancy, between 0 and 1, and is used to select a set. ``order`` contains all features in decreasing order
-    of their scores, unusable ones last. ``redundancy`` returns the matrix A of at most ``max_candidates`` candidates. Usable
-    members of the prior ``groups`` are always candidates. ``max_iter`` is the largest number of rounds of the solver, or of
-    exchanges per member of a set.
+    scale of the redundancy, between 0 and 1, in excess of the chance level if it is ``limited``. Candidates have a positive
+    relevance; if it is not limited, a pool of all features includes those of relevance 0. ``order`` contains all features in
+    decreasing order of their scores, unusable ones last. ``redundancy`` returns the matrix A of at most ``max_candidates``
+    candidates. Usable members of the prior ``groups`` are always candidates. ``max_iter`` is the largest number of rounds of
+    the solver, or of exchanges per member of a set.
     """
 
     scores: np.ndarray
     relevance: np.ndarray
+    limited: bool
     order: np.ndarray
     usable: np.ndarray
     redundancy: Callable[[np.ndarray], Redundancy]
@@ -89,14 +96,23 @@ class Refinement:
 
     def refine(self, n_selected: int, rule: PoolRule, power: float = 1.0, strength: float | None = None) -> Refined:
         """Rank all features by weights or, if a ``strength`` of redundancy is given, by a set."""
-        ranked = self.order[(self.usable if rule.size is None else self.scores > 0)[self.order]]
+        everything = rule.size is None and not self.limited
+        ranked = self.order[(self.usable if everything else self.relevance > 0.0)[self.order]]
         size = len(ranked) if rule.size is None else min(rule.size, len(ranked))
         pool = self._with_members(ranked[:size])
         self._refuse_too_many(len(pool))
-        if strength is not None:
-            return self._set_of(pool, min(n_selected, len(pool)), self.relevance**power, strength)
-        # A power above 1 may reduce a small score to 0. Its feature remains a candidate.
-        return self._weighted(n_selected, rule, pool, ranked, (self.scores / self.scores.max()) ** power)
+        relevance = self.relevance**power  # a small relevance may become 0; its feature remains a candidate
+        if not relevance[pool].any():
+            nothing = np.empty(0, dtype=np.int64)
+            solution = RefinedWeights(nothing, np.empty(0), np.nan, np.nan, 0.0, 0, 0, True)
+            found = Refined(self.order, np.zeros(len(self.order)), nothing, (0,), 0, solution)
+        elif strength is not None:
+            found = self._set_of(pool, min(n_selected, len(pool)), relevance, strength)
+        else:
+            found = self._weighted(n_selected, rule, pool, ranked, relevance)
+        selected = found.order[:n_selected]
+        n_relevant, n_scored = (int(np.count_nonzero(one[selected])) for one in (self.relevance, self.scores))
+        return found._replace(n_relevant=n_relevant, n_scored=n_scored)
 
     def _set_of(self, pool: np.ndarray, n_wanted: int, relevance: np.ndarray, strength: float) -> Refined:
         """Rank a set of candidates that no exchange improves before all other features."""
@@ -187,7 +203,14 @@ def order_by_score(view: FeatureView, scores: np.ndarray, usable: np.ndarray, *,
     return np.concatenate(parts)
 
 
-def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> None:
+def warn_about_result(found: Refined, rule: PoolRule, chance_score: float, n_selected: int, n_usable: int, tol: float) -> None:
+    """Warn about everything that limits the value of a result."""
+    _warn_about_solution(found.solution, tol)
+    _warn_about_chance(found, chance_score, n_selected)
+    _warn_about_pool(found, rule, n_selected, n_usable)
+
+
+def _warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> None:
     """Warn if the solver has not converged."""
     if solution.converged:
         return
@@ -196,10 +219,10 @@ def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> Non
         if isinstance(solution, ChosenSet)
         else f"The relative gap {solution.gap:.1e} after {solution.n_iter} rounds exceeds tol={tol}. Increase max_iter or tol."
     )
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)
 
 
-def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:
+def _warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:
     """Warn if fewer weights are positive than features are selected, or if the pool had to grow a lot."""
     wanted = min(n_selected, n_usable)
     if found.n_weighted < wanted and len(found.pool) > wanted:  # otherwise all candidates are selected, as requested
@@ -210,7 +233,7 @@ def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: i
             f"{wanted - found.n_weighted} of the {n_selected} features are selected by their own scores and may be redundant. "
             f"{remedy}.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     elif rule.grows and found.sizes[-1] > _WARN_GROWTH * found.sizes[0]:
         warnings.warn(
@@ -218,8 +241,22 @@ def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: i
             f"{found.sizes[0]} were needed to select {n_selected} features. Some selected features have low scores "
             "(compare scores_ and refined_scores_). Select fewer features, or set n_candidates.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
+
+
+def _warn_about_chance(found: Refined, chance_score: float, n_selected: int) -> None:
+    """Warn if selected features are no better than chance, or have a score of 0."""
+    if chance_score > 0.0 and found.n_relevant < n_selected:
+        which = "No selected feature is" if not found.n_relevant else (
+            f"{n_selected - found.n_relevant} of the {n_selected} selected features are not"
+        )  # fmt: skip
+        advice = "Select fewer features" if found.n_relevant else "Check y, or collect more samples"
+        warnings.warn(
+            f"{which} better than chance, which reaches scores of {chance_score:.3g}. {advice}.", UserWarning, stacklevel=6
+        )
+    else:
+        warn_about_zeros(n_selected - found.n_scored, n_selected, stacklevel=7)
 
 
 class TopFeatures(NamedTuple):
@@ -241,9 +278,19 @@ class DistributedScores:
         self.view = view
         plain = named_scores(score_func, parameters, view, y)
         self.scores, keys = view.map_features(_scores_and_keys, plain, SCORES[score_func].signed)
+        self.n_usable = view.moments.n_varying
         self._order = Ranked(view.source, keys, seed=TIE_SEED)
         if self._order.highest <= 0.0:
             raise ValueError(NO_SCORES)
+
+    @property
+    def largest(self) -> float:
+        """The largest score."""
+        return self._order.highest
+
+    def relevance(self, scale: RelevanceScale) -> Any:
+        """Return the relevances of all features, which stay on the workers."""
+        return self.view.map_features(_relevances, self.scores, scale)
 
     def first(self, count: int) -> TopFeatures:
         """Return the features with the highest scores."""
@@ -325,3 +372,8 @@ def _scores_and_keys(view: FeatureView, scores: np.ndarray, clip: bool) -> tuple
     usable = view.moments.norm > 0.0
     own = np.where(usable, np.maximum(scores, 0.0) if clip else scores, 0.0)
     return own, np.where(usable, own, -np.inf)
+
+
+def _relevances(_: FeatureView, scores: np.ndarray, scale: RelevanceScale) -> np.ndarray:
+    """Return the relevances of a block."""
+    return scale.relevance(scores)

@@ -36,7 +36,6 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from coterie._parameters import Number, check
 from coterie.kernels import descent as kernels
 from coterie.order import TIE
 from coterie.redundancy.measures import Redundancy, SquaredCosine
@@ -285,8 +284,6 @@ def solve_alm(
     ``penalty_growth`` is the paper's ρ, the growth factor of the penalty µ per step, between 1 and 2. ``penalty_start`` is
     the initial µ of each inner loop, relative to the mean eigenvalue of A. The paper does not state their values.
     """
-    check("penalty_growth", penalty_growth, Number(above=1.0, below=2.0))
-    check("penalty_start", penalty_start, Number())
     candidates = np.arange(objective.size)
     values, vectors = np.linalg.eigh(objective.within(candidates))
     values = np.maximum(values, 0.0)

@@ -24,7 +24,8 @@ from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import take_samples
 from coterie.inputs.folds import Fold
 from coterie.inputs.targets import LoneClassWarning
-from coterie.inputs.types import ScoringLike
+from coterie.inputs.types import ScoringLike, TargetsLike
+from coterie.methods import SCORES
 from coterie.redundancy.refinement import PoolRule, Refinement
 from coterie.validation.score_table import standard_error
 
@@ -35,6 +36,8 @@ POWERS = (1.0, 2.0, 4.0)
 # Candidates per member of a set, and strengths of the redundancy within it, in the same order.
 SET_FACTORS: tuple[int | None, ...] = (20, 5, 50, None, 1)
 STRENGTHS = (2.0, 1.0, 4.0, 0.5)
+# Largest default strength for classes; the default is half their number.
+_MAX_STRENGTH = 3.0
 # Largest numbers of candidates with and without a matrix of all pairs per setting and fold. With 100,000 features, a single
 # setting with all of them took longer than all other settings together.
 MAX_PAIRED, MAX_VALIDATED = 2000, 50_000
@@ -60,6 +63,36 @@ def pool_rules(n_candidates: int | str | None, n_selected: int, *, is_set: bool,
     if is_set and paired and sizes[0] is not None:
         sizes[0] = max(n_selected, min(sizes[0], MAX_PAIRED))
     return [PoolRule(size, grows=factor not in (1, None) and not is_set) for size, factor in zip(sizes, factors, strict=True)]
+
+
+def default_strength(n_classes: int | None, *, numeric: bool = False) -> float:
+    """Return the default strength of redundancy for a number of classes, for numbers, or without labels (None).
+
+    Two features that are independent within each of C classes are nevertheless correlated. Their squared correlation is about
+    the product of their shares of variance between the classes, divided by C - 1, so that relevance minus redundancy is
+    largest for features with a share of (C - 1)/(2 λ). Half the number of classes moves this to (C - 1)/C.
+    """
+    if numeric:
+        return 1.0
+    return STRENGTHS[0] if n_classes is None else min(_MAX_STRENGTH, n_classes / 2)
+
+
+def strength_for(score_func: object, y: TargetsLike) -> float:
+    """Return the default strength for a score and labels. Labels that the score does not use have no effect."""
+    unused = isinstance(score_func, str) and not SCORES[score_func].supervised
+    if y is None or unused:
+        return default_strength(None)
+    labels = np.asarray(y)
+    kind = type_of_target(labels)
+    n_classes = len(np.unique(labels)) if kind in ("binary", "multiclass") else None
+    return default_strength(n_classes, numeric=kind.startswith("continuous"))
+
+
+def strengths_of(given: float | str, default: float) -> tuple[float, ...]:
+    """Return the strengths to try, the default first."""
+    if given == "auto":
+        return (default,)
+    return (default, *(one for one in STRENGTHS if one != default)) if given == "cv" else (float(given),)
 
 
 def settings_of(
