@@ -34,6 +34,7 @@ from coterie.inputs.types import (
     SampleGroupsLike,
     SamplesLike,
     TargetsLike,
+    WeightsLike,
 )
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, TASK_SETTINGS, load
@@ -66,7 +67,7 @@ def discover(
     X: FeaturesLike,
     y: TargetsLike = None,
     *,
-    sample_weight: SamplesLike = None,
+    sample_weight: WeightsLike = None,
     groups: SampleGroupsLike = None,
     covariates: CovariatesLike = None,
     offset: SamplesLike = None,
