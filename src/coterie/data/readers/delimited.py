@@ -206,7 +206,7 @@ class CsvReader(TabularReader):
         text = {self._label_column, self._name_column, self._group_column, *self._as_text}
         text |= {j for j, encoding in self._encodings.items() if encoding.kind != NUMBER}
         types = {str(j): pa.string() if j in text else pa.bool_() if j in self._booleans else pa.float64() for j in self._used}
-        types |= {str(j): pa.binary() for j in self._others}  # any bytes, because no text is needed
+        types |= {str(j): pa.binary() for j in self._others if j not in text}  # any bytes, because no text is needed
         with self._translate_errors():
             yield from self._collect(self._batches(self._used, types, n_values), np.dtype(np.float64), progress)
 

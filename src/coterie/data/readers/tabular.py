@@ -271,7 +271,8 @@ class TabularReader(Reader):
         self._features = [j for j in self._features if j not in left_out]
         self._covariate_columns = [j for j in self._covariate_columns if j not in left_out]
         self._encodings = encoded
-        self._others += [] if self._wanted is not None else list(left_out)
+        if self._wanted is None:  # columns of levels can also identify what samples belong to
+            self._others += [*left_out, *(j for j, encoding in encoded.items() if encoding.kind == LEVELS)]
         words = [t.text.removeprefix("feature, ") for t in treatments.values()]
         shown = [f"{t.column.name} ({text})" for t, text in zip(treatments.values(), words, strict=True)
                  if t.encoding is not None and t.encoding.kind != NUMBER]  # fmt: skip
