@@ -94,7 +94,7 @@ def predict(
 
 
 def _columns(estimator: Any, path: Path, options: DataOptions, others: list[str]) -> dict[str, Any]:
-    """Return the columns of a table that the model uses, by name, and some others, and the encoding of the training data."""
+    """Return the columns of a table that the model uses and some others, by name or with the encoding of the training data."""
     from coterie.data.readers.formats import detect_format, resolve
     from coterie.inputs.naming import names_at
 
@@ -105,8 +105,8 @@ def _columns(estimator: Any, path: Path, options: DataOptions, others: list[str]
     kind = options.format or detect_format(file)
     if kind not in TABLES:
         return {}
-    encoding = getattr(estimator, "encoding_", None)
-    return {"columns": [*known, *others], **({} if encoding is None else {"encoding": encoding})}
+    wanted, encoding = [*known, *others], getattr(estimator, "encoding_", None)
+    return {"columns": wanted if encoding is None else encoding.reading(wanted)}
 
 
 def _table(estimator: Any, dataset: Dataset, known: dict[str, Any], at: str | None) -> tuple[list[str], list[dict[str, Any]]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,6 +158,19 @@ class TableEncoding:
     """
 
     columns: tuple[ColumnEncoding, ...]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the content as plain values."""
+        return [{**asdict(column), "levels": list(column.levels)} for column in self.columns]
+
+    @classmethod
+    def from_json(cls, content: Any) -> TableEncoding | None:
+        """Return the encoding of plain values, as made by :meth:`to_json`; None if they are invalid."""
+        try:
+            found = cls(tuple(ColumnEncoding(**{**entry, "levels": tuple(entry["levels"])}) for entry in content))
+        except (TypeError, KeyError, ValueError):
+            return None
+        return found if found.fits() else None
 
     def fits(self) -> bool:
         """Return True if the content, which may come from a file, is valid."""

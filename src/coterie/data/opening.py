@@ -274,6 +274,8 @@ def convert_with(
         raise DataFileError(f"drop applies only to tables ({describe_tables()}) when converting to a store.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
+        if options.get("weight") is not None:
+            raise DataFileError("a store holds no sample weights. Omit weight, or open the table itself.", path)
         reader = _reader(path, format, label, sample_groups, options)
         try:
             return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress, collect=collect)
@@ -391,7 +393,7 @@ def _open_store(
         covariates = _covariates_by_name(file, names, store, path)
     source = store.source if place is None else place(store)
     about = (store.sample_names, "store", store.path, store.notes, store.feature_info)
-    return Dataset(source, y, *about, covariates, groups)
+    return Dataset(source, y, *about, covariates, groups, encoding=store.encoding)
 
 
 def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> Covariates:

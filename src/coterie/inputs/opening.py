@@ -117,7 +117,7 @@ class NamedColumns(NamedTuple):
         """Options of :func:`coterie.data.open_features`."""
         found: dict[str, Any] = {} if not self.covariates else {"covariates": list(self.covariates)}
         found |= {} if self.weight is None else {"weight": self.weight}
-        return found if self.encoding is None else found | {"encoding": self.encoding, "columns": self.features}
+        return found if self.encoding is None else found | {"columns": self.encoding.reading(self.features or ())}
 
     def reads(self, X: Any) -> bool:
         """Return True if a data frame has columns that the encoding reads."""

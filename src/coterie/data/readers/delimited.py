@@ -68,9 +68,7 @@ class CsvReader(TabularReader):
     weight : str or int, optional
         Column of sample weights. It is not a feature.
     columns : sequence of str, optional
-        Columns to read as features. Names that the file does not have are ignored.
-    encoding : TableEncoding, optional
-        Encoding of a fitted model. ``columns`` are then names of its features.
+        Columns to read as features, or encodings of a fitted model. Names that the file does not have are ignored.
     """
 
     format = "csv"

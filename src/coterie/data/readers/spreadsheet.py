@@ -35,7 +35,7 @@ class XlsxReader(ArrowReader):
     decimal : {".", ","}, optional
         Decimal mark of numbers that are stored as text.
     label, sample_names, sample_groups, missing_labels, drop, keep_numeric, categories, dates, covariates, weight, columns
-        As for :class:`coterie.data.readers.delimited.CsvReader`.
+        As for :class:`CsvReader`.
     """
 
     format = "xlsx"

@@ -78,18 +78,19 @@ class TabularReader(Reader):
         dates: bool | str = False,
         covariates: Any = None,
         weight: Any = None,
-        columns: Sequence[str] | None = None,
-        encoding: TableEncoding | None = None,
+        columns: Sequence[str] | Sequence[ColumnEncoding] | None = None,
     ) -> None:
         super().__init__(path)
         self._label, self._sample_names, self._missing_labels = label, sample_names, missing_labels
         self._groups = None if sample_groups is False else sample_groups
-        self._drop, self._keep_numeric, self._wanted = drop, keep_numeric, columns
+        self._drop, self._keep_numeric = drop, keep_numeric
+        # Encodings of a fitted model, for new data.
+        self._known = [c for c in columns or () if isinstance(c, ColumnEncoding)] or None
+        self._wanted = None if columns is None else [c if isinstance(c, str) else c.column for c in columns]
         self._requested, self._covariates, self._weight = categories, covariates, weight
         if dates not in _DATE_ORDERS:
             raise ValueError(f"dates={dates!r} must be True, False, 'auto', 'day-first' or 'month-first'.")
         self._dates = dates
-        self._known = encoding  # of a fitted model
         self._numbers = NumberFormat()
         self._decimal: str | None = None  # stated decimal mark
         self._others: list[int] = []  # columns that are not features, kept as codes
@@ -116,7 +117,7 @@ class TabularReader(Reader):
         if self._known is None:
             self._covariate_columns = self._positions("covariates", self._covariates, names, n_columns)
         else:
-            covariates = [column.column for column in self._known.columns if column.role == COVARIATE]
+            covariates = [column.column for column in self._known if column.role == COVARIATE]
             self._covariate_columns = self._positions("covariates", covariates, names, n_columns)
         dropped = set(self._positions("drop", self._drop, names, n_columns))
         self._categories = set(self._positions("categories", self._requested, names, n_columns))
@@ -131,8 +132,6 @@ class TabularReader(Reader):
         special = (self._label_column, self._name_column, self._group_column, self._weight_column)
         used = {*special, *dropped, *covariates}
         wanted = None if self._wanted is None else set(self._wanted)
-        if self._known is not None:
-            wanted = {column.column for column in self._known.reading(self._wanted or ()) if column.role == FEATURE}
         self._others = sorted(dropped) if wanted is None else []
         self._features = [
             j for j in range(n_columns) if j not in used and (wanted is None or names is None or names[j] in wanted)
@@ -244,7 +243,7 @@ class TabularReader(Reader):
 
     def _treatment(self, j: int, column: Column) -> Treatment:
         if self._known is not None:
-            return treated(column, self._known.reading(self._wanted or ()))
+            return treated(column, self._known)
         role = COVARIATE if j in self._covariate_columns else FEATURE
         encodes = not self._keep_numeric or role == COVARIATE
         return treatment_of(column, requested=j in self._categories, dates=self._dates, encodes=encodes, role=role)
@@ -280,8 +279,9 @@ class TabularReader(Reader):
             self.notes["columns_encoded"] = f"{len(shown)} ({listed(shown)})"
         if left_out:
             self.notes["columns_ignored"] = f"{len(left_out)} ({listed([t.column.name for t in left_out.values()])})"
-            self._warn_of(left_out)
         self._set_features()
+        if left_out:
+            self._warn_of(left_out)
 
     def _describe(self, problems: Sequence[Treatment], columns: Sequence[Column]) -> str:
         """Return the message about columns that cannot be read as they are."""

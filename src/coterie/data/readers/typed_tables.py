@@ -86,7 +86,7 @@ class ParquetReader(ArrowReader):
     path : Path
         Parquet file.
     label, sample_names, sample_groups, missing_labels, drop, keep_numeric, categories, dates, covariates, weight, columns
-        As for :class:`coterie.data.readers.delimited.CsvReader`.
+        As for :class:`CsvReader`.
     """
 
     format = "parquet"
