@@ -103,9 +103,11 @@ def _columns(estimator: Any, path: Path, options: DataOptions, others: list[str]
     if known is None or not file.is_file():  # opening the file reports the error
         return {}
     kind = options.format or detect_format(file)
+    wanted, encoding = [*known, *others], getattr(estimator, "encoding_", None)
+    if kind == "h5ad" and encoding is not None:
+        return {"columns": encoding.reading(())}
     if kind not in TABLES:
         return {}
-    wanted, encoding = [*known, *others], getattr(estimator, "encoding_", None)
     return {"columns": wanted if encoding is None else encoding.reading(wanted)}
 
 

@@ -180,7 +180,7 @@ def unwrap(
         )
         labels, groups = held.y if isinstance(labels, str) else labels, None
     elif isinstance(held, (str, os.PathLike)) or in_memory:
-        if options and named is not None and named.encoding is not None and not _is_table_file(held):
+        if named is not None and named.encoding is not None and not (is_anndata(held) or _reads_encodings(held)):
             options = {}
         if isinstance(labels, str) or isinstance(groups, str) or options:
             column = groups if isinstance(groups, str) else None
@@ -213,8 +213,8 @@ def is_raw(X: Any, labels: Any, groups: Any, options: dict[str, Any]) -> bool:
     return isinstance(labels, str) or isinstance(groups, str) or bool(options) or has_other_columns(X)
 
 
-def _is_table_file(X: Any) -> bool:
-    """Return True if this is the path of a table."""
+def _reads_encodings(X: Any) -> bool:
+    """Return True if this is the path of a file with columns that an encoding can describe."""
     from pathlib import Path
 
     from coterie.data.readers.formats import FORMATS, detect_format, resolve
@@ -222,7 +222,10 @@ def _is_table_file(X: Any) -> bool:
     if not isinstance(X, (str, os.PathLike)) or is_address(X):
         return False
     file = resolve(Path(X))
-    return file.is_file() and FORMATS[detect_format(file)].table
+    if not file.is_file():
+        return False
+    name = detect_format(file)
+    return FORMATS[name].table or name == "h5ad"
 
 
 def _open_block(X: Any, label: str | None, sample_groups: str | None) -> Dataset | FeatureSource:

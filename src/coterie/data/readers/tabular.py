@@ -63,6 +63,7 @@ class TabularReader(Reader):
     delimiter: str | None = None  # None if the format is not text
     _n_columns: int
     _n_header_lines: int | None = None  # None if the format has no lines
+    _name_line: int | None = 1  # line of the names in messages
 
     def __init__(
         self,
@@ -108,12 +109,12 @@ class TabularReader(Reader):
         if self._groups is not None:
             self._group_column = self._find_column("sample_groups", self._groups, names, n_columns)
             if self._group_column == self._label_column:
-                raise DataFileError(f"sample_groups={self._groups!r} is the column of the labels.", self.path, line=1)
+                raise DataFileError(f"sample_groups={self._groups!r} is the column of the labels.", self.path, line=self._name_line)
         self._weight_column = None
         if self._weight is not None:
             self._weight_column = self._find_column("weight", self._weight, names, n_columns)
             if self._weight_column == self._label_column:
-                raise DataFileError(f"weight={self._weight!r} is the column of the labels.", self.path, line=1)
+                raise DataFileError(f"weight={self._weight!r} is the column of the labels.", self.path, line=self._name_line)
         if self._known is None:
             self._covariate_columns = self._positions("covariates", self._covariates, names, n_columns)
         else:
@@ -144,14 +145,14 @@ class TabularReader(Reader):
         try:
             return column_positions(wanted if wanted is not None else [], names, n_columns, option)
         except ValueError as error:
-            raise DataFileError(str(error), self.path, line=1) from error
+            raise DataFileError(str(error), self.path, line=self._name_line) from error
 
     def _set_features(self) -> None:
         """Set shape, names and annotations from the feature columns and their encodings."""
         if not self._features:
             wanted = self._wanted
             missing = "" if not wanted else f" The file has none of the columns {listed([repr(name) for name in wanted], 5)}."
-            raise DataFileError(f"no column is left for features.{missing}", self.path, line=1)
+            raise DataFileError(f"no column is left for features.{missing}", self.path, line=self._name_line)
         own = [self._encodings[j] for j in self._features]
         self._ends = np.cumsum([len(encoding.encoded_levels) for encoding in own])
         self.shape = (None, int(self._ends[-1]))
@@ -341,7 +342,7 @@ class TabularReader(Reader):
         if len(found) > 1:
             assert names is not None
             several = ", ".join(repr(names[j]) for j in found)
-            raise DataFileError(f"the columns {several} could all be the labels. Set label=NAME.", self.path, line=1)
+            raise DataFileError(f"the columns {several} could all be the labels. Set label=NAME.", self.path, line=self._name_line)
         return found[0] if found else None
 
     def _name_position(self, names: Sequence[str] | None, n_columns: int) -> int | None:
@@ -358,14 +359,14 @@ class TabularReader(Reader):
             if -n_columns <= column < n_columns:
                 return int(column) % n_columns
             message = f"{option}={column} is out of range. There are {n_columns} columns (0 to {n_columns - 1})."
-            raise DataFileError(message, self.path, line=1)
+            raise DataFileError(message, self.path, line=self._name_line)
         if names is None:
-            raise DataFileError(f"{option}={column!r}: the columns have no names. Pass a position.", self.path, line=1)
+            raise DataFileError(f"{option}={column!r}: the columns have no names. Pass a position.", self.path, line=self._name_line)
         positions = [j for j, name in enumerate(names) if name == column]
         if len(positions) != 1:
             hint = self._other_delimiter() or suggest_names(str(column), names)
             problem = "two columns have this name." if positions else f"column not found. {hint}"
-            raise DataFileError(f"{option}={column!r}: {problem}", self.path, line=1)
+            raise DataFileError(f"{option}={column!r}: {problem}", self.path, line=self._name_line)
         return positions[0]
 
     # Values

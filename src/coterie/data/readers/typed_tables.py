@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from coterie.bounds import MIN_CHECKED_BYTES, require_memory
+from coterie.data.covariates import Covariates
+from coterie.data.encoding import COVARIATE, ColumnEncoding, TableEncoding
 from coterie.data.errors import DataFileError, missing_extra
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.reader import Block, Progress, is_missing
@@ -123,11 +125,13 @@ class FrameReader(ArrowReader):
     """
 
     format = "data frame"
+    place = "the data frame"
+    _name_line = None
 
     def __init__(self, frame: Any, *, decimal: str | None = None, **options: Any) -> None:
         self._frame = frame
         self._decimal_given = check_decimal(decimal)
-        super().__init__(Path("the data frame"), **options)
+        super().__init__(Path(self.place), **options)
 
     def _open(self) -> tuple[Any, int | None]:
         self._decimal = self._decimal_given
@@ -137,6 +141,35 @@ class FrameReader(ArrowReader):
     def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
         table = self._table if names is None else self._table.select(names)
         yield from table.to_batches(max_chunksize=size)
+
+
+class SampleColumns(NamedTuple):
+    """Covariates and sample weights from columns of a frame of samples, and the encoding of the covariates."""
+
+    covariates: Covariates | None
+    weight: np.ndarray | None
+    encoding: TableEncoding | None
+
+
+def sample_columns(
+    obs: Any, covariates: Any, weight: Any, columns: Sequence[ColumnEncoding] | None, place: Path | str
+) -> SampleColumns:
+    """Return covariates and weights from columns of ``obs`` of an AnnData object, read like those of a table.
+
+    ``columns`` are the encodings of a fitted model, if there is one. Errors name ``place``.
+    """
+    if columns is None and covariates is None and weight is None:
+        return SampleColumns(None, None, None)
+    dummy = "sample" if "sample" not in obs.columns else "sample".ljust(2 + max(map(len, map(str, obs.columns))), "_")
+    wanted = [dummy] if columns is None else [ColumnEncoding(dummy), *(c for c in columns if c.role == COVARIATE)]
+    frame = obs.assign(**{dummy: np.arange(len(obs))})
+    try:
+        reader = FrameReader(frame, label=False, covariates=covariates, weight=weight, columns=wanted)
+        for _ in reader.blocks(1 << 22):
+            pass
+    except ValueError as error:
+        raise ValueError(f"{place}: {str(error).removeprefix(f'{FrameReader.place}: ')}") from error
+    return SampleColumns(reader.covariates, reader.sample_weight, reader.encoding)
 
 
 def _arrow_table(frame: Any) -> Any:
