@@ -2,9 +2,9 @@
 
 A table has 30 columns of categories and 30 columns of numbers. Three of the former and one of the latter cause the outcome.
 Effects of levels are normal and centred. The causes explain half of the variance of the outcome, or of its log-odds with the
-logistic noise. All columns are independent. Columns found are those with a selected level, or of the support features of groups
-that the model uses. Scores are those of 2,000 new samples. Seeds below 100 were used to write the script, those from 100 on are
-reported. adelie and mlxtend are required (pip install adelie mlxtend); they are not dependencies of Coterie.
+logistic noise. All columns are independent. Columns found are those with a selected level, or of the support features of
+groups that the model uses. Scores are those of 2,000 new samples. Seeds below 100 were used to write the script, those from
+100 on are reported. adelie and mlxtend are required (pip install adelie mlxtend); they are not dependencies of Coterie.
 """
 
 from __future__ import annotations

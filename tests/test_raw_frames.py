@@ -105,9 +105,9 @@ def test_a_plain_estimator_refuses_text_and_names_the_remedy(frame):
 
 
 def test_wrong_names(frame):
-    with pytest.raises(ValueError, match="label='stat': column not found. Did you mean 'state'"):
+    with pytest.raises(ValueError, match=r"label='stat': column not found\. Did you mean 'state'"):
         coterie.discover(frame, "stat", **FAST)
-    with pytest.raises(ValueError, match="sample_groups='doner': column not found. Did you mean 'donor'"):
+    with pytest.raises(ValueError, match=r"sample_groups='doner': column not found\. Did you mean 'donor'"):
         coterie.discover(frame, "state", groups="doner", **FAST)
     with pytest.raises(ValueError, match="weight='v': column not found"):
         coterie.discover(frame, "state", sample_weight="v", **FAST)

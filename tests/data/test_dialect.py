@@ -95,7 +95,7 @@ def test_a_stated_decimal_mark_decides(tmp_path, decimal, expected):
 
 def test_utf_16_is_refused_by_name(tmp_path):
     (tmp_path / "x.csv").write_text("a;b\n1,5;2\n", encoding="utf-16")
-    with pytest.raises(DataFileError, match="encoded as UTF-16. Save it as UTF-8"):
+    with pytest.raises(DataFileError, match=r"encoded as UTF-16\. Save it as UTF-8"):
         open_features(tmp_path / "x.csv")
 
 

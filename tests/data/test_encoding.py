@@ -1,6 +1,7 @@
 """Encoding of categories and dates: the same from files, spreadsheets and frames, and in new data."""
 
 import datetime
+import re
 
 import numpy as np
 import pytest
@@ -111,16 +112,15 @@ def test_a_store_keeps_the_encoding(tmp_path, table):
         ([f"P{i}" for i in range(40)], "identifier (40 different values)"),
         ([f"P{i // 2}" for i in range(40)], "too many levels (20)"),
         ([f"the patient says number {i}" for i in range(40)], "free text (40 different values)"),
-        (["2024-01-0%d" % (1 + i % 9) for i in range(40)], "dates"),
+        ([f"2024-01-0{1 + i % 9}" for i in range(40)], "dates"),
         ([None] * 40, "no values"),
     ],
 )
 def test_columns_that_are_left_out(values, treatment):
     frame = pd.DataFrame({"a": range(40), "b": values})
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match=re.escape(f"1 column is left out: 'b' ({treatment}).")):
         data = open_features(frame, label=False)
     assert list(data.feature_names) == ["a"]
-    assert f"1 column is left out: 'b' ({treatment})." in str(caught[0].message)
 
 
 def test_limits_of_the_number_of_levels(rng):
@@ -135,7 +135,8 @@ def test_limits_of_the_number_of_levels(rng):
 
 
 @pytest.mark.parametrize(
-    ("pair", "one"), [(["no", "yes"], "yes"), (["Ja", "Nein"], "Ja"), (["b", "a"], "b"), (["oui", "non"], "oui"), (["+", "-"], "+")]
+    ("pair", "one"),
+    [(["no", "yes"], "yes"), (["Ja", "Nein"], "Ja"), (["b", "a"], "b"), (["oui", "non"], "oui"), (["+", "-"], "+")],
 )
 def test_the_value_that_is_1(pair, one):
     data = open_features(pd.DataFrame({"a": range(20), "b": pair * 10}), label=False)
@@ -156,7 +157,7 @@ def test_days():
 def test_the_order_of_day_and_month():
     assert date_order(["3/4/2024", "4/13/2024"]) == "month-first"
     unclear = pd.DataFrame({"a": range(4), "b": ["3/4/2024", "1/2/2024", "5/6/2024", None]})
-    with pytest.raises(DataFileError, match=r"unclear, such as '3/4/2024'. State it \(dates='day-first' or dates='month-first'\)"):
+    with pytest.raises(DataFileError, match=r"unclear, such as '3/4/2024'. State it \(dates='day-first' or"):
         open_features(unclear, label=False, dates=True)
     for order, day in (("day-first", "2024-04-03"), ("month-first", "2024-03-04")):
         data = open_features(unclear, label=False, dates=order)
@@ -174,7 +175,10 @@ def test_the_order_of_day_and_month():
         ({"covariates": "age", "drop": "age"}, "drop='age' is a covariate"),
         ({"covariates": "seen"}, r"the covariate 'seen' has dates. Read them as days \(dates=True\)"),
         ({"weight": "label"}, "weight='label' is the column of the labels"),
-        ({"weight": "gap"}, "the weight in column 'gap' is missing, negative or infinite for 1 of 60 samples. The first is sample 7"),
+        (
+            {"weight": "gap"},
+            "the weight in column 'gap' is missing, negative or infinite for 1 of 60 samples. The first is sample 7",
+        ),
         ({"covariates": "gap"}, "the covariate 'gap' is missing or infinite for 1 of 60 samples. The first is sample 7"),
         ({"categories": "note"}, r"column 'note' cannot be read as categories: too many levels \(more than 1,000\)"),
         ({"format": "csv"}, "format='csv' does not apply to a data frame"),

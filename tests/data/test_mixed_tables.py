@@ -46,7 +46,9 @@ IGNORED = r"1 column is ignored because of keep_numeric=True: 'city' \(Linz = 1,
 
 
 def test_columns_are_encoded_or_left_out(file, messy):
-    with pytest.warns(UserWarning, match=r"2 columns are left out: 'id' \(identifier \(40 different values\)\), 'visit' \(dates\)"):
+    with pytest.warns(
+        UserWarning, match=r"2 columns are left out: 'id' \(identifier \(40 different values\)\), 'visit' \(dates\)"
+    ):
         data = open_features(file)
     assert data.feature_names == ["city=Linz", "smoker", "treated", "age", "lab"]
     np.testing.assert_array_equal(matrix(data)[:, 0], messy.city == "Linz")
@@ -108,7 +110,9 @@ def test_text_late_in_a_file(tmp_path):
 
 def test_many_wrong_columns_are_not_all_listed(tmp_path):
     names = [f"c{j}" for j in range(3000)]
-    (tmp_path / "x.csv").write_text(",".join(names) + "\n" + ",".join("w" for _ in names) + "\n" + ",".join("1" for _ in names))
+    (tmp_path / "x.csv").write_text(
+        ",".join(names) + "\n" + ",".join("w" for _ in names) + "\n" + ",".join("1" for _ in names)
+    )
     with pytest.raises(DataFileError) as caught:
         open_features(tmp_path / "x.csv")
     assert "3000 of 3000 columns are not numeric" in str(caught.value)

@@ -121,8 +121,8 @@ def test_missing_values_are_found_by_convert_and_fit(tmp_path):
         (
             "a,b\n1,two\n2,3\n",
             {},
-            r"x\.csv: 1 of 2 columns is not numeric: 'b' \(numbers and text: 'two' in line 2\)\. Correct the values, read columns "
-            r"as categories \(categories='b'\), remove them \(drop='b'\)",
+            r"x\.csv: 1 of 2 columns is not numeric: 'b' \(numbers and text: 'two' in line 2\)\. Correct the values, read "
+            r"columns as categories \(categories='b'\), remove them \(drop='b'\)",
         ),
         ("a,y\n1,2\n", {"label": "z"}, "1: label='z': column not found. Available: a, y."),
         ("a,y\n1,2\n", {"label": 7}, "1: label=7 is out of range. There are 2 columns"),

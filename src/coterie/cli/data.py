@@ -93,8 +93,8 @@ class DataOptions:
         list[str] | None,
         option(
             _TABLES_PANEL,
-            "Columns to read as categories whatever their values, such as codes of regions: one feature per level. By default, "
-            "columns of text with few levels are categories.",
+            "Columns to read as categories whatever their values, such as codes of regions: one feature per level. By "
+            "default, columns of text with few levels are categories.",
             metavar="COLUMN,...",
         ),
     ] = None
@@ -249,8 +249,10 @@ class DataOptions:
         if self.covar is not None and not adjusts:
             raise ValueError("--covar: this command does not adjust for covariates. Remove --covar.")
         if self.weight is not None and not weighs:
-            raise ValueError("--weight: this command does not use sample weights. Remove --weight, and leave the column out "
-                             "of a table with --drop.")
+            raise ValueError(
+                "--weight: this command does not use sample weights. Remove --weight, and leave the column out "
+                "of a table with --drop."
+            )
         if self.sample_groups is not None and not validates:
             raise ValueError(
                 "--sample-groups: this command divides no samples into folds or halves. Remove --sample-groups, and leave "

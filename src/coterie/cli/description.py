@@ -100,7 +100,9 @@ def table_cautions(path: Path, options: DataOptions) -> dict[str, Any]:
 
     numeric = replace(options, impute=options.impute or "median")
     try:
-        return caution_facts(numeric.open(path, Console(quiet=True), allow_missing=True, adjusts=True, validates=True, weighs=True))
+        return caution_facts(
+            numeric.open(path, Console(quiet=True), allow_missing=True, adjusts=True, validates=True, weighs=True)
+        )
     except (TypeError, ValueError):  # labels are missing, or no column is numeric
         return {}
 

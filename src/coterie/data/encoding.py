@@ -8,6 +8,7 @@ column stay together in groups; see :class:`coterie.correlation.UnitCorrelation`
 from __future__ import annotations
 
 import datetime
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -66,6 +67,10 @@ class NumberFormat(NamedTuple):
             column = column.cast(pa.uint8()).cast(pa.float64())
         result: np.ndarray = column.to_numpy(zero_copy_only=False)
         return result
+
+
+# Numbers with decimal points, as in files with types.
+PLAIN_NUMBERS = NumberFormat()
 
 
 @dataclass(frozen=True)
@@ -212,7 +217,7 @@ def as_texts(values: Any) -> Any:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_floating(values.type):
-        known = [None if value is None or value != value else f"{value:.15g}" for value in values.to_pylist()]
+        known = [None if value is None or math.isnan(value) else f"{value:.15g}" for value in values.to_pylist()]
         values = pa.array(known, pa.string())
     elif not is_text(values.type):
         values = pa.array([None if value is None else str(value) for value in values.to_pylist()], pa.string())

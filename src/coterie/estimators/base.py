@@ -65,8 +65,8 @@ from coterie.solver.losses import known_losses, loss_of
 from coterie.validation.threshold import Threshold
 
 if TYPE_CHECKING:
-    from coterie.data.encoding import TableEncoding
     from coterie.confidence.result import GroupConfidence
+    from coterie.data.encoding import TableEncoding
     from coterie.report.result import Report
 
 # Share of support features with weight 0 above which a fit warns.

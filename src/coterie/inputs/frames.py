@@ -60,7 +60,9 @@ def has_other_columns(X: Any) -> bool:
     if not is_frame(X):
         return is_lazy(X) or hasattr(X, "schema")
     for position, dtype in enumerate(X.dtypes):
-        if _kind_of(dtype) is not None or (str(dtype).lower() == "object" and _kind_of_objects(_column(X, position)) is not None):
+        if _kind_of(dtype) is not None or (
+            str(dtype).lower() == "object" and _kind_of_objects(_column(X, position)) is not None
+        ):
             return True
     return False
 

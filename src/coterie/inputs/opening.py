@@ -171,8 +171,10 @@ def unwrap(
         labels, groups = (None if isinstance(given, str) else given for given in (labels, groups))
     in_memory = is_anndata(held) or is_mudata(held)
     options = {} if named is None else named.options
-    if named is not None and is_table(held) and (
-        is_raw(held, labels, groups, options) if named.encoding is None else named.reads(held)
+    if (
+        named is not None
+        and is_table(held)
+        and (is_raw(held, labels, groups, options) if named.encoding is None else named.reads(held))
     ):
         held = open_features(
             held,

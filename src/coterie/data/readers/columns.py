@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.data.encoding import NumberFormat, is_text
+from coterie.data.encoding import PLAIN_NUMBERS, NumberFormat, is_text
 from coterie.data.readers.dialect import POINT, forms_of, readable_forms
 
 NUMBERS, BOOLEANS, DATES, TEXT, CATEGORIES, EMPTY = "numbers", "booleans", "dates", "text", "categories", "empty"
@@ -84,7 +84,7 @@ class Column:
         places += [] if self.first_of_no_form is None else [self.first_of_no_form]
         self.first_non_number = min(places, default=None)
 
-    def update(self, array: Any, *, values: bool = False, numbers: NumberFormat | None = NumberFormat()) -> None:
+    def update(self, array: Any, *, values: bool = False, numbers: NumberFormat | None = PLAIN_NUMBERS) -> None:
         """Add samples, given as a pyarrow array.
 
         Distinct values are counted only if ``values`` is true. Text with numbers in the format ``numbers`` then counts as
@@ -119,7 +119,9 @@ class Column:
                 where = int(np.argmax(mask))
                 known = self.forms.get(form, (0, first + where, str(array[where].as_py())))
                 self.forms[form] = known[0] + count, *known[1:]
-        others = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool) & ~np.any(list(found.values()), axis=0)
+        others = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool) & ~np.any(
+            list(found.values()), axis=0
+        )
         if self.first_of_no_form is None and others.any():
             where = int(np.argmax(others))
             self.first_of_no_form = first + where, str(array[where].as_py())
@@ -199,10 +201,11 @@ def describe_problems(
     if wrong:
         shown = listed([column.description(n_header_lines) for column in wrong])
         are = "is not numeric" if len(wrong) == 1 else "are not numeric"
+        names = _drop_argument(wrong)
         parts.append(
             f"{len(wrong)} of {len(columns)} columns {are}: {shown}. Correct the values, read columns as categories "
-            f"(categories={_drop_argument(wrong)!r}), remove them (drop={_drop_argument(wrong)!r}), or ignore all columns that "
-            "are not numeric (keep_numeric=True)."
+            f"(categories={names!r}), remove them (drop={names!r}), or ignore all columns that are not numeric "
+            "(keep_numeric=True)."
         )
     if gaps:
         shown = listed([f"{column.name!r} ({column.n_missing})" for column in gaps])

@@ -89,7 +89,9 @@ class CsvReader(TabularReader):
         if header not in (True, False, "auto"):
             raise ValueError(f"header={header!r} must be True, False or 'auto'.")
         if header == "auto":
-            header = not all(is_number(cell) or (self.delimiter != "," and is_number(cell.replace(",", "."))) for cell in first)
+            header = not all(
+                is_number(cell) or (self.delimiter != "," and is_number(cell.replace(",", "."))) for cell in first
+            )
         self._n_columns = len(first)
         self._n_header_lines = n_lines if header else 0
         if not header:

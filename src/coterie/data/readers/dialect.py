@@ -3,10 +3,10 @@
 **Delimiter.** Of tab, semicolon, vertical bar and comma, in this order, the first one that gives the same number of cells, and
 at least two, in all of the first records. Delimiters within quotes do not count.
 
-**Decimal mark.** Some numbers prove a decimal comma (``1,5`` or ``1.234,5``), some a decimal point (``1.5`` or ``1,234.5``), and
-some fit both (``1.234``). Evidence in one column that consists of numbers is valid for the whole file. Numbers that fit both are
-then read accordingly. If a file has evidence for both, or only numbers that fit both, reading it is an error. In files with
-commas or tabs as delimiters, ``1.234`` alone is read as 1.234.
+**Decimal mark.** Some numbers prove a decimal comma (``1,5`` or ``1.234,5``), some a decimal point (``1.5`` or ``1,234.5``),
+and some fit both (``1.234``). Evidence in one column that consists of numbers is valid for the whole file. Numbers that fit
+both are then read accordingly. If a file has evidence for both, or only numbers that fit both, reading it is an error. In
+files with another delimiter than the semicolon, ``1.234`` alone is read as 1.234.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def detect_numbers(columns: Iterable[Column], delimiter: str | None, path: Path,
 
     if COMMA in examples and POINT in examples:
         raise DataFileError(
-            f"decimal commas and decimal points occur in one table: {place(COMMA)}, but {place(POINT)}. State the decimal mark "
-            "(decimal=',' or decimal='.'), or omit one of the columns (drop=NAME).",
+            f"decimal commas and decimal points occur in one table: {place(COMMA)}, but {place(POINT)}. State the decimal "
+            "mark (decimal=',' or decimal='.'), or omit one of the columns (drop=NAME).",
             path,
         )
     if COMMA in examples:

@@ -167,7 +167,9 @@ _ENTRIES = (
         description="CSV",
         suffixes=(".csv",),
         text=True,
-        looks_like=lambda head: any(mark in _first_line(head) for mark in (b",", b";", b"|")) and b"\t" not in _first_line(head),
+        looks_like=lambda head: (
+            any(mark in _first_line(head) for mark in (b",", b";", b"|")) and b"\t" not in _first_line(head)
+        ),
         labels="a column",
         table=True,
     ),

@@ -31,8 +31,8 @@ _MAX_REQUESTED_LEVELS = 1000
 _FREE_TEXT_WORDS = 3.0
 # Pairs of values of which the first one is 1, compared without regard to case.
 _YES_NO = (
-    ("yes", "no"), ("y", "n"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("o", "n"), ("si", "no"), ("sí", "no"), ("sì", "no"),
-    ("s", "n"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ano", "ne"), ("ja", "nej"), ("ja", "nee"), ("on", "off"),
+    ("yes", "no"), ("y", "n"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("o", "n"), ("si", "no"), ("sí", "no"),
+    ("sì", "no"), ("s", "n"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ano", "ne"), ("ja", "nej"), ("ja", "nee"), ("on", "off"),
     ("true", "false"), ("t", "f"), ("positive", "negative"), ("positiv", "negativ"), ("pos", "neg"), ("+", "-"),
     ("present", "absent"),
 )  # fmt: skip
@@ -159,9 +159,7 @@ def _ordered(levels: list[str]) -> tuple[str, ...]:
     return (levels[1], levels[0]) if (first, second) in _YES_NO else (levels[0], levels[1])
 
 
-def treated(
-    column: Column, encodings: Collection[ColumnEncoding]
-) -> Treatment:
+def treated(column: Column, encodings: Collection[ColumnEncoding]) -> Treatment:
     """Return the treatment of a column with an encoding from training data: a number must be one, anything else may change."""
     encoding = next(encoding for encoding in encodings if encoding.column == column.name)
     wrong = (encoding.kind == NUMBER and not column.usable) or (encoding.kind == DATE and set(column.counts) - {DATES})

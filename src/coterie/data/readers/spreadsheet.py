@@ -75,7 +75,9 @@ class XlsxReader(ArrowReader):
             raise DataFileError("the file contains no data (all sheets are empty).", self.path)
         if len(found) > 1:
             shown = ", ".join(repr(title) for title in found)
-            raise DataFileError(f"{len(found)} sheets have data: {shown}. State the sheet (sheet={next(iter(found))!r}).", self.path)
+            raise DataFileError(
+                f"{len(found)} sheets have data: {shown}. State the sheet (sheet={next(iter(found))!r}).", self.path
+            )
         (title, rows), *_ = found.items()
         if len(sheets) > 1:
             self.notes["sheet"] = title

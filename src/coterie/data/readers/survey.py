@@ -83,7 +83,9 @@ def survey_table(format: str, path: Path, **options: Any) -> TableSurvey:
         reader.close()
     uses = _uses(reader, columns)
     known = [None if j is None else columns[j] for j in (label, groups)]
-    features = [columns[j] for j in reader._features if j not in reader.treatments or reader.treatments[j].encoding is not None]
+    features = [
+        columns[j] for j in reader._features if j not in reader.treatments or reader.treatments[j].encoding is not None
+    ]
     return TableSurvey(columns, uses, features, known[0], known[1], pairs, dict(reader.notes), reader.problems)
 
 

@@ -21,6 +21,7 @@ from coterie.data.encoding import (
     INDICATOR,
     LEVELS,
     NUMBER,
+    PLAIN_NUMBERS,
     ColumnEncoding,
     NumberFormat,
     TableEncoding,
@@ -92,7 +93,7 @@ class TabularReader(Reader):
         if dates not in _DATE_ORDERS:
             raise ValueError(f"dates={dates!r} must be True, False, 'auto', 'day-first' or 'month-first'.")
         self._dates = dates
-        self._numbers = NumberFormat()
+        self._numbers = PLAIN_NUMBERS
         self._decimal: str | None = None  # stated decimal mark
         self._others: list[int] = []  # columns that are not features, kept as codes
         self._as_text: set[int] = set()  # columns of numbers that are read as text
@@ -109,7 +110,9 @@ class TabularReader(Reader):
         if self._groups is not None:
             self._group_column = self._find_column("sample_groups", self._groups, names, n_columns)
             if self._group_column == self._label_column:
-                raise DataFileError(f"sample_groups={self._groups!r} is the column of the labels.", self.path, line=self._name_line)
+                raise DataFileError(
+                    f"sample_groups={self._groups!r} is the column of the labels.", self.path, line=self._name_line
+                )
         self._weight_column = None
         if self._weight is not None:
             self._weight_column = self._find_column("weight", self._weight, names, n_columns)
@@ -183,7 +186,7 @@ class TabularReader(Reader):
         all_columns: bool = True,
         values: bool = False,
         columns: Sequence[int] | None = None,
-        numbers: NumberFormat | None = NumberFormat(),
+        numbers: NumberFormat | None = PLAIN_NUMBERS,
     ) -> list[Column]:
         """Summarise all columns, some, or the feature columns only, in a pass over the whole file.
 
@@ -254,7 +257,9 @@ class TabularReader(Reader):
         self.treatments = treatments
         columns = [treatment.column for treatment in treatments.values()]
         problems = [treatment for treatment in treatments.values() if treatment.is_problem]
-        problems += [t for j, t in treatments.items() if t.encoding is None and j in self._covariate_columns and not t.is_problem]
+        problems += [
+            t for j, t in treatments.items() if t.encoding is None and j in self._covariate_columns and not t.is_problem
+        ]
         if problems:
             hint = self._other_delimiter()
             if hint:
@@ -342,7 +347,9 @@ class TabularReader(Reader):
         if len(found) > 1:
             assert names is not None
             several = ", ".join(repr(names[j]) for j in found)
-            raise DataFileError(f"the columns {several} could all be the labels. Set label=NAME.", self.path, line=self._name_line)
+            raise DataFileError(
+                f"the columns {several} could all be the labels. Set label=NAME.", self.path, line=self._name_line
+            )
         return found[0] if found else None
 
     def _name_position(self, names: Sequence[str] | None, n_columns: int) -> int | None:
@@ -361,7 +368,9 @@ class TabularReader(Reader):
             message = f"{option}={column} is out of range. There are {n_columns} columns (0 to {n_columns - 1})."
             raise DataFileError(message, self.path, line=self._name_line)
         if names is None:
-            raise DataFileError(f"{option}={column!r}: the columns have no names. Pass a position.", self.path, line=self._name_line)
+            raise DataFileError(
+                f"{option}={column!r}: the columns have no names. Pass a position.", self.path, line=self._name_line
+            )
         positions = [j for j, name in enumerate(names) if name == column]
         if len(positions) != 1:
             hint = self._other_delimiter() or suggest_names(str(column), names)
