@@ -32,7 +32,8 @@ _FREE_TEXT_WORDS = 3.0
 # Pairs of values of which the first one is 1, compared without regard to case.
 _YES_NO = (
     ("yes", "no"), ("y", "n"), ("ja", "nein"), ("j", "n"), ("oui", "non"), ("o", "n"), ("si", "no"), ("sí", "no"),
-    ("sì", "no"), ("s", "n"), ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ano", "ne"), ("ja", "nej"), ("ja", "nee"), ("on", "off"),
+    ("sì", "no"), ("s", "n"),
+    ("sim", "não"), ("sim", "nao"), ("tak", "nie"), ("ano", "ne"), ("ja", "nej"), ("ja", "nee"), ("on", "off"),
     ("true", "false"), ("t", "f"), ("positive", "negative"), ("positiv", "negativ"), ("pos", "neg"), ("+", "-"),
     ("present", "absent"),
 )  # fmt: skip
