@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.bounds import DataFileError, open_regular
 from coterie.cli.data import DataOptions
+from coterie.cli.options import as_options
 from coterie.data.readers.columns import listed
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
     if left_out:
         facts["columns left out"] = f"{len(left_out)} ({listed(left_out)})"
     if survey.problems:
-        facts["problem"] = " ".join(survey.problems)
+        facts["problem"] = as_options(" ".join(survey.problems))
     if incomplete:
         facts["features with missing values"] = f"{len(incomplete)} ({listed([column.name for column in incomplete])})"
     facts["labels"] = "none" if label is None else f"{label.name}: {_summary(_column(label))}"

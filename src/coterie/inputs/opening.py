@@ -109,7 +109,7 @@ class NamedColumns(NamedTuple):
         if isinstance(covariates, str):
             names = [covariates]
         elif isinstance(covariates, Sequence) and covariates and all(isinstance(name, str) for name in covariates):
-            names = list(covariates)
+            names = [str(name) for name in covariates]
         return cls(names, sample_weight if isinstance(sample_weight, str) else None)
 
     @property

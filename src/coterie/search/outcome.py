@@ -260,7 +260,7 @@ def _drafts(oracle: Oracle, scores: np.ndarray) -> list[_Draft]:
     for position, support in enumerate(oracle.supports):
         own = order[bounds[position] : bounds[position + 1]]
         members = np.append(support, found.feature[own])
-        correlation = _reported(oracle, support, found.feature[own], found.correlation[own])
+        correlation = _reported(oracle, int(support), found.feature[own], found.correlation[own])
         drafts.append(_Draft(members, correlation, np.append(support_scores[position], member_scores[own])))
     return drafts
 

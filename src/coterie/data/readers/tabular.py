@@ -125,16 +125,16 @@ class TabularReader(Reader):
             self._covariate_columns = self._positions("covariates", covariates, names, n_columns)
         dropped = set(self._positions("drop", self._drop, names, n_columns))
         self._categories = set(self._positions("categories", self._requested, names, n_columns))
-        for option, columns in (("drop", dropped), ("covariates", self._covariate_columns), ("categories", self._categories)):
-            if self._label_column in columns:
+        roles = (("drop", dropped), ("covariates", set(self._covariate_columns)), ("categories", self._categories))
+        for option, columns in roles:
+            if self._label_column is not None and self._label_column in columns:
                 raise DataFileError(f"{option}={self._name(self._label_column)!r} is the column of the labels.", self.path)
         if self._name_column in dropped:
             self._name_column = None
-        covariates = set(self._covariate_columns)
-        if both := sorted(covariates & dropped):
+        if both := sorted(dropped.intersection(self._covariate_columns)):
             raise DataFileError(f"drop={self._name(both[0])!r} is a covariate. Remove it from one of the lists.", self.path)
         special = (self._label_column, self._name_column, self._group_column, self._weight_column)
-        used = {*special, *dropped, *covariates}
+        used = {*special, *dropped, *self._covariate_columns}
         wanted = None if self._wanted is None else set(self._wanted)
         self._others = sorted(dropped) if wanted is None else []
         self._features = [
