@@ -61,9 +61,7 @@ class BlockOptions:
             resolved = resolve(file)
             known = FORMATS[detect_format(resolved)].options() if resolved.is_file() else ()
             read = [entry for entry in options.read or () if entry.partition("=")[0] in known]
-            own = DataOptions(
-                labels=["none"], read=read, keep_numeric=options.keep_numeric, dates=options.dates, impute=options.impute
-            )
+            own = DataOptions(labels=["none"], read=read, keep_numeric=options.keep_numeric, impute=options.impute)
             found[name] = own.open(file, console, allow_missing=True)
         joined = join_blocks(found, common=self.common_samples)
         how = "name" if joined.sample_names is not None else "position"
