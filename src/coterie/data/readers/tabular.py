@@ -291,7 +291,7 @@ class TabularReader(Reader):
 
     def _describe(self, problems: Sequence[Treatment], columns: Sequence[Column]) -> str:
         """Return the message about columns that cannot be read as they are."""
-        mixed = [t.column for t in problems if not t.column.usable and t.reason == t.column.kind]
+        mixed = [t.column for t in problems if t.is_problem and not t.column.usable and t.reason == t.column.kind]
         parts = [describe_problems(columns, self._n_header_lines, wrong=mixed)] if mixed else []
         for treatment in problems:
             name = treatment.column.name
@@ -303,7 +303,7 @@ class TabularReader(Reader):
                 )
             elif treatment.reason == "dates":
                 parts.append(f"the covariate {name!r} has dates. Read them as days (dates=True), or omit the covariate.")
-            elif treatment.column not in mixed:
+            elif not any(treatment.column is column for column in mixed):
                 parts.append(f"column {name!r} cannot be read as categories: {treatment.reason}.")
         return " ".join(parts)
 
