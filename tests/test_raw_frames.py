@@ -72,6 +72,10 @@ def test_predictions_from_raw_tables(tmp_path, frame, how):
         path = new
     np.testing.assert_array_equal(model.predict(path), expected)
     np.testing.assert_array_equal(model.decision_function(path), found.model.decision_function(new))
+    data = open_features(frame, label="state", drop="age,clinic,donor,w")
+    by_name = {name: j for j, name in enumerate(data.feature_names)}
+    support = [by_name[model.feature_names_in_[j]] for j in np.sort(model.groups_.support)]
+    np.testing.assert_array_equal(model.transform(path), data.source.array[:50, support])
 
 
 def test_covariates_that_are_passed_replace_those_of_the_table(frame):

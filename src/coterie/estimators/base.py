@@ -37,9 +37,9 @@ from coterie.data.covariates import match_covariates
 from coterie.data.source import Moments
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
-from coterie.inputs.naming import columns_read, names_at
+from coterie.inputs.naming import columns_read
 from coterie.inputs.offsets import match_offset
-from coterie.inputs.opening import Input, NamedColumns, TargetKind, Unwrapped, open_input, unwrap
+from coterie.inputs.opening import Input, TargetKind, open_input, unwrap_new
 from coterie.inputs.several_targets import errors_of
 from coterie.inputs.types import (
     ClassWeightLike,
@@ -66,7 +66,6 @@ from coterie.validation.threshold import Threshold
 
 if TYPE_CHECKING:
     from coterie.confidence.result import GroupConfidence
-    from coterie.data.encoding import TableEncoding
     from coterie.report.result import Report
 
 # Share of support features with weight 0 above which a fit warns.
@@ -399,7 +398,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         Only the features used for prediction are read.
         """
         check_is_fitted(self)
-        found = self._unwrapped(X, None, covariates)
+        found = unwrap_new(self, X, features=self.prediction_features_, covariates=covariates is None)
         columns = columns_read(self, found.X, self.prediction_features_)
         outputs = np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
         if covariates is None and hasattr(self, "covariate_names_"):
@@ -410,21 +409,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         added = match_offset(self, offset, len(outputs))
         return outputs if added is None else outputs + added * self.offset_coef_
 
-    def _unwrapped(self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike) -> Unwrapped:
-        """Open new data. Tables are encoded like those of the fit, with their covariates unless others are given."""
-        encoding: TableEncoding | None = getattr(self, "encoding_", None)
-        if encoding is None:
-            return unwrap(X, y)
-        if covariates is not None:
-            encoding = encoding.without_covariates()
-        features = names_at(self, self.prediction_features_)
-        return unwrap(X, y, named=NamedColumns(encoding=encoding, features=features))
-
     def _prediction_and_target(
         self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike, offset: SamplesLike
     ) -> tuple[np.ndarray, Any]:
         """Return the predictions and the labels or targets of samples."""
-        found = self._unwrapped(X, y, covariates)
+        found = unwrap_new(self, X, y, features=self.prediction_features_, covariates=covariates is None)
         if covariates is None and hasattr(self, "covariate_names_"):
             covariates = found.covariates
         return self.predict(found.X, covariates, offset), found.y

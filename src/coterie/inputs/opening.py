@@ -26,7 +26,7 @@ from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.blocks import is_blocks, open_blocks
 from coterie.inputs.frames import has_other_columns, is_lazy
-from coterie.inputs.naming import named
+from coterie.inputs.naming import named, names_at
 from coterie.inputs.offsets import explains_numbers, read_offset
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.sample_groups import read_sample_groups
@@ -210,6 +210,30 @@ def unwrap(
     if type(held).__module__.partition(".")[0] == "dask" and hasattr(held, "compute") and hasattr(held, "blocks"):
         held = _computed(held)
     return Unwrapped(held.collect() if is_lazy(held) else held, labels, origin)
+
+
+def unwrap_new(
+    estimator: Any, X: FeaturesLike, y: TargetsLike = None, *, features: np.ndarray, covariates: bool = True
+) -> Unwrapped:
+    """Open new data for a fitted estimator. Tables are encoded like those of the fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted selector.
+    X, y : as for :func:`unwrap`
+        The data.
+    features : ndarray of int
+        Features that are read.
+    covariates : bool, default=True
+        Whether to read the covariates of the fit from a table, too.
+    """
+    encoding: TableEncoding | None = getattr(estimator, "encoding_", None)
+    if encoding is None:
+        return unwrap(X, y)
+    if not covariates:
+        encoding = encoding.without_covariates()
+    return unwrap(X, y, named=NamedColumns(encoding=encoding, features=names_at(estimator, features)))
 
 
 def is_raw(X: Any, labels: Any, groups: Any, options: dict[str, Any]) -> bool:
