@@ -138,7 +138,7 @@ _ENTRIES = (
     Format(
         name="xlsx",
         reader="coterie.data.readers.spreadsheet:XlsxReader",
-        description="Excel .xlsx",
+        description=".xlsx",
         suffixes=(".xlsx", ".xlsm"),
         magic=(b"PK\x03\x04",),
         looks_like=_looks_like_xlsx,
