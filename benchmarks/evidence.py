@@ -103,6 +103,7 @@ PAGES = {
     "survival-evidence": Page(("survival.py", "cox_references.py"), by_hand=True),
     "validated-evidence": Page(("validated.py",)),
     "what-saves-correlations": Page(("what_saves_correlations.py",)),
+    "tables-evidence": Page(("table_categories.py",)),
     "versions": Page(("versions.py --before ../before/src",)),
 }
 

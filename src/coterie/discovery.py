@@ -34,6 +34,7 @@ from coterie.inputs.types import (
     SampleGroupsLike,
     SamplesLike,
     TargetsLike,
+    WeightsLike,
 )
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, DISCOVERY_DEFAULTS, TASK_SETTINGS, load
@@ -66,7 +67,7 @@ def discover(
     X: FeaturesLike,
     y: TargetsLike = None,
     *,
-    sample_weight: SamplesLike = None,
+    sample_weight: WeightsLike = None,
     groups: SampleGroupsLike = None,
     covariates: CovariatesLike = None,
     offset: SamplesLike = None,
@@ -96,23 +97,25 @@ def discover(
     Parameters
     ----------
     X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-        The features.
+        The features. Text columns of a data frame are encoded as by :func:`coterie.data.open_features`, which has options for
+        it. The model then predicts from such frames.
 
     y : array-like of shape (n_samples,) or (n_samples, n_targets), or str, default=None
         Labels or targets. Several columns are several numeric targets; for survival times, they are two or three columns, or a
-        structured array (see :meth:`coterie.GroupDiscoverySurvival.fit`). For AnnData and files, also the name of a column.
-        None uses those of a path, data set or store.
+        structured array (see :meth:`coterie.GroupDiscoverySurvival.fit`). For data frames, AnnData and files, also the name of
+        a column. None uses those of a path, data set or store.
 
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative weights of the samples.
+    sample_weight : array-like of shape (n_samples,) or str, default=None
+        Non-negative weights of the samples, or the name of their column. None uses those of a data set.
 
     groups : array-like of shape (n_samples,) or str, default=None
         Sample groups: labels of samples that belong together, such as the donor of a cell or the patient of a visit. Folds,
-        half-samples and permutations keep them together. A string is the name of a column, for an AnnData object (``obs``)
-        or a path. None uses those of a data set or store.
+        half-samples and permutations keep them together. A string is the name of a column, for a data frame, an AnnData
+        object (``obs``) or a path. None uses those of a data set or store.
 
-    covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-        Covariates, for which the model adjusts and which are never selected. None uses those of a data set or store.
+    covariates : array-like or data frame of shape (n_samples, n_covariates), or list of str, default=None
+        Covariates, for which the model adjusts and which are never selected, or the names of their columns. None uses those of
+        a data set or store.
 
     offset : array-like of shape (n_samples,), default=None
         Number per sample that the model takes into account, such as a polygenic prediction
@@ -205,10 +208,11 @@ def discover(
     check_settings(task, settings, fast=fast, n_pairs=n_pairs, n_permutations=n_permutations, fdr=fdr)
     if exposure is not None:
         offset = _offset_of(exposure, offset, task)
-    data = open_data(
-        X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups,
-        feature_names=feature_names, name=name, label=label, reader="discover", client=client,
-    )  # fmt: skip
+    with recorded(UserWarning) as opening:
+        data = open_data(
+            X, y, sample_weight=sample_weight, covariates=covariates, offset=offset, groups=groups,
+            feature_names=feature_names, name=name, label=label, reader="discover", client=client,
+        )  # fmt: skip
     if image_shape is not None:
         check_image(image_shape, image_order, data.source.shape[1])
     task, note = _settled(task, data)
@@ -216,6 +220,7 @@ def discover(
         data = replace(data, y=survival_records(data.y))
     began = time.perf_counter()
     reported = _ReportedWarnings()
+    reported.warn(opening)
     reported.warn([note] if note else [])
     cautions = _cautions(data, task)
     reported.warn([caution.text for caution in cautions] + _warnings_about_data(data, settings))

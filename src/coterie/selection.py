@@ -20,7 +20,7 @@ from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
 from coterie.inputs.naming import columns_read, names_at
-from coterie.inputs.opening import opened
+from coterie.inputs.opening import unwrap_new
 
 
 class FitData(Protocol):
@@ -102,7 +102,7 @@ class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
             unless ``set_output`` is used, as in scikit-learn.
         """
         check_is_fitted(self)
-        X, _ = opened(X)
+        X = unwrap_new(self, X, features=self._kept(), covariates=False).X
         columns = columns_read(self, X, self._kept(), as_given=stays_frame(self, X))
         return columns.asformat(X.format) if sparse.issparse(X) else columns
 

@@ -50,8 +50,13 @@ COMMANDS = [
     "discover genes.csv",
     "discover genes.csv --label diagnosi",
     "discover genes.csv --label 99",
-    "discover semicolon.csv --label y",
-    "discover semicolon.csv",
+    "discover semicolon.csv --label y --delimiter ,",
+    "discover semicolon.csv --delimiter ,",
+    "discover thousands.csv --label y",
+    "discover marks.csv --label y",
+    "discover sheets.xlsx --label y",
+    "discover sheets.xlsx --label y --sheet Data",
+    "discover old.xls --label y",
     "discover utf16.csv --label y",
     "discover ragged.csv --label y",
     "discover text.csv --label y",
@@ -65,6 +70,22 @@ COMMANDS = [
     "discover damaged.npz",
     "discover genes.csv --label diagnosis --format xml",
     "discover genes.csv --label diagnosis --drop nothing",
+    "discover genes.csv --label diagnosis --categories nothing",
+    "discover words.csv --label y --categories note",
+    "discover words.csv --label y --dates auto",
+    "discover words.csv --label y --dates mdy",
+    "discover genes.csv --label diagnosis --weight nothing",
+    "discover genes.csv --label diagnosis --weight diagnosis",
+    "discover narrow.csv --label y --weight gene0",
+    "discover genes.csv --label diagnosis --covar nothing",
+    "discover genes.csv --label diagnosis --covar diagnosis",
+    "discover gaps.csv --label y --covar gene1",
+    "discover words.csv --label y --covar seen",
+    "discover genes.csv --label diagnosis --delimiter x",
+    "discover genes.csv --label diagnosis --decimal x",
+    "discover genes.csv --label diagnosis --sheet Data",
+    "rank genes.csv --label diagnosis --weight gene0 --method correlation",
+    "convert genes.csv genes.store --weight gene0",
     "discover genes.csv --label diagnosis --read layer=counts",
     "discover genes.csv --label diagnosis --read layer",
     "discover folder",
@@ -167,7 +188,16 @@ def _write_files() -> None:
     table = genes.assign(y=y)
     table.to_csv("semicolon.csv", index=False, sep=";")
     table.to_csv("utf16.csv", index=False, encoding="utf-16")
-    table.assign(gene1="high").to_csv("text.csv", index=False)
+    table.assign(gene1=genes.gene1.astype(str).where(y == 1, "high")).to_csv("text.csv", index=False)
+    table[["y"]].assign(a=["1.234", "5.678"] * 20).to_csv("thousands.csv", index=False, sep=";")
+    table[["y"]].assign(a="1,5", b="2.5").to_csv("marks.csv", index=False, sep=";")
+    dates = [f"{1 + k % 9}/{1 + k % 7}/2025" for k in range(1100)]
+    words = {"y": np.arange(1100) % 2, "a": np.arange(1100) % 7, "note": [f"n{k}" for k in range(1100)], "seen": dates}
+    pd.DataFrame(words).to_csv("words.csv", index=False)
+    with pd.ExcelWriter("sheets.xlsx") as book:
+        table.to_excel(book, sheet_name="First", index=False)
+        table.to_excel(book, sheet_name="Second", index=False)
+    Path("old.xls").write_bytes(b"\xd0\xcf\x11\xe0 and no more")
     table.assign(gene1=genes.gene1.where(y == 1)).to_csv("gaps.csv", index=False)
     table.assign(y=table.y.where(table.index > 2)).to_csv("nolabel.csv", index=False)
     table.assign(y="a").to_csv("oneclass.csv", index=False)

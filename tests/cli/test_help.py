@@ -75,8 +75,20 @@ def test_the_panels_of_discover():
     text = page("discover", "--help-all")
     parts = {part.split(" ─")[0]: options(part) for part in text.split("╭─ ")[1:]}
     assert parts["Cluster"] == {"--dask"}
-    assert {"--covar", "--clump-kb", "--association", "--phenotype"} <= parts["Genetics"]
-    assert {"--impute", "--keep-numeric", "--drop"} == parts["Tables"]
+    assert "--covar" in parts["Data"]
+    assert {"--covar-name", "--clump-kb", "--association", "--phenotype"} <= parts["Genetics"]
+    tables = {
+        "--impute",
+        "--keep-numeric",
+        "--drop",
+        "--categories",
+        "--dates",
+        "--weight",
+        "--delimiter",
+        "--decimal",
+        "--sheet",
+    }
+    assert tables == parts["Tables"]
     assert {"--n-pairs", "--rule", "--cv", "--Cs"} <= parts["Validation"]
     assert {"--threshold", "--correlation"} <= parts["Group discovery"]
 

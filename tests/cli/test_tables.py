@@ -34,13 +34,8 @@ QUICK = ("--n-pairs", "2", "--n-permutations", "0", "--cv", "3", "--max-features
 
 def test_from_file_to_predictions(shell, messy):
     message = shell.error("discover", "messy.csv", "--label", "diagnosis")
-    assert "2 of 10 columns are not numeric: 'id' (text, such as 'P0'), 'visit' (dates, such as '2023-01-01')" in message
-    assert "(--drop 'id,visit'), ignore all columns that are not numeric (--keep-numeric)" in message
-    assert "'a' (" in message
+    assert "1 of 8 columns has missing values: 'a'" in message
     assert "--impute 'median'" in message
-    assert "1 of 8 columns has missing values: 'a'" in shell.error(
-        "discover", "messy.csv", "--label", "diagnosis", "--keep-numeric"
-    )
     words = ("messy.csv", "--label", "diagnosis", "--drop", "id,visit", "--drop", "pressure", "--impute", "median")
     result = shell("discover", *words, "-o", "out", *QUICK)
     assert (
@@ -61,7 +56,7 @@ def test_from_file_to_predictions(shell, messy):
     [
         (["--label", "diagnoses"], "--label 'diagnoses': column not found. Did you mean 'diagnosis'?"),
         (["--label", "diagnosis", "--drop", "vist"], "--drop 'vist': column not found. Did you mean 'visit'?"),
-        (["--label", "diagnosis", "--keep-numeric", "--impute", "modal"], "--impute modal must be one of median, mean"),
+        (["--label", "diagnosis", "--impute", "modal"], "--impute modal must be one of median, mean"),
     ],
 )
 def test_wrong_options(shell, messy, words, message):
@@ -70,13 +65,13 @@ def test_wrong_options(shell, messy, words, message):
 
 def test_a_store_has_no_gaps_to_fill(shell, messy):
     assert "a store keeps the measured values" in shell.error("convert", "messy.csv", "s", "--impute", "mean")
-    shell("convert", "messy.csv", "s", "--label", "diagnosis", "--keep-numeric", "--drop", "a")
+    shell("convert", "messy.csv", "s", "--label", "diagnosis", "--drop", "a,id,visit")
     assert shell.json("info", "s")["features"] == 7
 
 
 def test_info_about_a_table(shell, messy):
     facts = shell.json("info", "messy.csv")
-    assert (facts["samples"], facts["columns"], facts["features"]) == (90, 11, 8)
+    assert (facts["samples"], facts["columns"], facts["features"]) == (90, 11, 9)
     columns = {column["name"]: column for column in facts["column table"]}
     assert columns["visit"]["kind"] == "dates"
     assert columns["smoker"] == {
@@ -85,12 +80,18 @@ def test_info_about_a_table(shell, messy):
         "missing": 0,
         "distinct": 2,
         "values": ["False", "True"],
+        "use": "feature, true = 1, false = 0",
     }
+    uses = {name: column["use"] for name, column in columns.items()}
+    assert uses["diagnosis"] == "feature, well = 1, sick = 0"
+    assert uses["id"] == "left out: identifier (90 different values)"
+    assert uses["visit"] == "left out: dates"
+    assert uses["a"] == "feature"
     assert columns["a"]["missing"] == int(messy.a.isna().sum())
     assert columns["pressure"]["lowest"] == messy.pressure.min()
     assert columns["diagnosis"]["values"] == ["sick", "well"]
     assert facts["candidates for labels"].startswith("diagnosis (2 classes), smoker (2 classes); ")
-    assert facts["for instance"] == "coterie discover messy.csv --label NAME --keep-numeric --impute median"
+    assert facts["for instance"] == "coterie discover messy.csv --label NAME --impute median"
     shown = shell("info", "messy.csv", "--label", "diagnosis").stdout
     assert "diagnosis: text, 2 distinct values, 0 missing" in shown
     assert "2023-01-01" in shown
@@ -105,13 +106,51 @@ def test_info_shows_cautions(shell, tmp_path, rng):
     found = shell.json("info", "p.csv")["cautions"]
     assert [one["kind"] for one in found] == ["identifier", "duplicate samples", "dependent samples"][: len(found)]
     assert "Caution (identifier): Column 'patient' has 20 values" in " ".join(shell("info", "p.csv").stdout.split())
-    shell("convert", "p.csv", "p.store", "--keep-numeric")
+    shell("convert", "p.csv", "p.store", "--drop", "patient")
     assert "identifier" not in {one["kind"] for one in shell.json("info", "p.store").get("cautions", ())}
 
 
 def test_info_about_a_table_of_words(shell, tmp_path):
-    (tmp_path / "w.csv").write_text("a,b\nx,y\nz,w\n")
-    assert shell.json("info", "w.csv")["features"] == 0
+    (tmp_path / "w.csv").write_text("a,b\nx,y\nz,y\nv,y\n")
+    facts = shell.json("info", "w.csv")
+    assert facts["features"] == 0
+    assert [column["use"] for column in facts["column table"]] == [
+        "left out: identifier (3 different values)",
+        "left out: constant",
+    ]
+
+
+def test_info_tells_of_columns_that_are_refused(shell, tmp_path):
+    (tmp_path / "m.csv").write_text("a;b;c\n" + "1,5;2;high\n1,7;low;low\n" * 5)
+    facts = shell.json("info", "m.csv", "--label", "c")
+    assert [column["use"] for column in facts["column table"]] == ["feature", "refused: numbers and text", "label"]
+    assert facts["decimal mark"] == "comma"
+    assert "'b' (numbers and text: 'low' in line 3)" in facts["problem"]
+
+
+SPREADSHEET = ("--label", "Diagnose", "--covar", "Klinik", "--weight", "Gewicht", "--fast", "--n-features-to-select", "2")
+
+
+def test_a_european_table_and_its_new_samples(shell, tmp_path, rng):
+    """Delimiter, decimal comma, categories, covariates and weights; new samples from another format in another order."""
+    n = 60
+    city = rng.choice(["Ulm", "Bonn", "Graz"], n)
+    frame = pd.DataFrame({"Stadt": city, "Wert": rng.standard_normal(n).round(2), "Klinik": rng.choice(["A", "B"], n)})
+    frame["Gewicht"] = rng.integers(1, 3, n)
+    frame["Diagnose"] = np.where((city == "Ulm") ^ (rng.random(n) < 0.1), "krank", "gesund")
+    frame["Kennung"] = [f"P{i}" for i in range(n)]
+    frame.to_csv(tmp_path / "p.csv", sep=";", decimal=",", index=False)
+    result = shell("discover", "p.csv", *SPREADSHEET, "-o", "out")
+    assert "1 column is left out: 'Kennung' (identifier (60 different values))." in result.stderr
+    assert "delimiter: semicolon; decimal mark: comma; columns encoded: 2 (Stadt (one-hot with 3 levels)" in result.stderr
+    assert "sample weights" in result.stderr
+    rows = list(csv.DictReader((tmp_path / "out" / "groups.csv").read_text().splitlines()))
+    assert {row["group"] for row in rows if row["column"] == "Stadt"} == {"1"}
+    predictions = shell.json("predict", "out", "p.csv", "--label", "Diagnose")
+    assert predictions["score"] > 0.8
+    pytest.importorskip("openpyxl")
+    frame.iloc[:, ::-1].drop(columns=["Diagnose", "Gewicht"]).to_excel(tmp_path / "n.xlsx", index=False)
+    assert shell.json("predict", "out", "n.xlsx")["predictions"] == predictions["predictions"]
 
 
 def test_info_about_arrays_and_annotated_data(shell, tmp_path, rng):

@@ -68,13 +68,28 @@ def test_rows_of_parquet(tmp_path):
 
 def test_large_groups_of_rows_are_read_by_pages(tmp_path, monkeypatch):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from coterie.data.readers import tabular
+    from coterie.data.readers import typed_tables
 
     values = np.arange(100_000) * 1.5
     parquet.write_table(pa.table({"a": values, "y": values > 9}), tmp_path / "x.parquet")
-    monkeypatch.setattr(tabular, "MIN_CHECKED_BYTES", 1000)
+    monkeypatch.setattr(typed_tables, "MIN_CHECKED_BYTES", 1000)
     data = open_features(tmp_path / "x.parquet")
     np.testing.assert_array_equal(data.source.array[:, 0], values)
+
+
+def test_sheets_that_unpack_to_more_than_memory(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (("a", "y"), (1, 0), (2, 1)):
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    assert open_features(tmp_path / "x.xlsx").shape == (2, 1)
+    with zipfile.ZipFile(tmp_path / "x.xlsx", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(32_000_000))
+    refused(tmp_path / "x.xlsx", rf"the sheets would take 96\.\d+ MB of memory, but {REMEDY}")
+    (tmp_path / "x.xlsx").write_bytes((tmp_path / "x.xlsx").read_bytes()[:400])
+    with pytest.raises(DataFileError, match=r"the file is damaged or not a \.xlsx file"):
+        open_features(tmp_path / "x.xlsx")
 
 
 def test_zeros_that_unpack_to_more_than_memory(tmp_path):

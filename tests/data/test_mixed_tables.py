@@ -42,19 +42,24 @@ def file(request, tmp_path, messy):
     return path
 
 
-def test_all_problems_in_one_message(file):
-    with pytest.raises(DataFileError) as caught:
-        open_features(file)
-    message = str(caught.value)
-    assert "3 of 7 columns are not numeric: 'id' (text, such as 'P0'), 'visit' (dates, such as '2023-01-30" in message
-    assert ("'city' (categories" if file.suffix == ".parquet" else "'city' (text") in message
-    assert "drop='id,visit,city'" in message
-    assert "1 of 7 columns has missing values: 'age' (3). Fill them (impute='median'" in message
+IGNORED = r"1 column is ignored because of keep_numeric=True: 'city' \(Linz = 1, Graz = 0\)\. They can carry information\."
+
+
+def test_columns_are_encoded_or_left_out(file, messy):
+    with pytest.warns(
+        UserWarning, match=r"2 columns are left out: 'id' \(identifier \(40 different values\)\), 'visit' \(dates\)"
+    ):
+        data = open_features(file)
+    assert data.feature_names == ["city=Linz", "smoker", "treated", "age", "lab"]
+    np.testing.assert_array_equal(matrix(data)[:, 0], messy.city == "Linz")
+    assert data.notes["columns_ignored"] == "2 (id, visit)"
+    assert data.notes["columns_encoded"] == "1 (city (Linz = 1, Graz = 0))"
 
 
 def test_dropping_and_imputation(file, messy):
     dropped = open_features(file, drop=["id", "visit, city"])
-    kept = open_features(file, keep_numeric=True)
+    with pytest.warns(UserWarning, match=IGNORED):
+        kept = open_features(file, keep_numeric=True)
     expected = messy[["smoker", "age", "lab"]].astype(float).assign(treated=(messy.treated == "true").astype(float))
     for data in (dropped, kept):
         assert data.feature_names == ["smoker", "treated", "age", "lab"]
@@ -62,14 +67,14 @@ def test_dropping_and_imputation(file, messy):
         assert data.y.tolist() == messy.label.tolist()
     assert kept.notes == {"columns_ignored": "3 (id, visit, city)"}
     assert dropped.notes == {}
-    filled = open_features(file, keep_numeric=True, impute="median")
-    age = matrix(filled)[:, 2]
+    filled = open_features(file, drop="id,visit", impute="median")
+    age = matrix(filled)[:, 3]
     assert (age[[3, 7, 9]] == np.nanmedian(messy.age)).all()
     assert not np.isnan(matrix(filled)).any()
 
 
 def test_a_store_of_the_numeric_columns(file):
-    store = convert(file, file.parent / "s", keep_numeric=True, drop="age")
+    store = convert(file, file.parent / "s", drop="id,visit,city,age")
     assert open_features(store).feature_names == ["smoker", "treated", "lab"]
     with pytest.raises(ValueError, match="drop does not apply to a store"):
         open_features(store, drop="lab")
@@ -98,13 +103,16 @@ def test_text_late_in_a_file(tmp_path):
     with pytest.raises(DataFileError) as caught:
         open_features(tmp_path / "x.csv")
     assert "'a' (numbers and text: 'oops' in line 120002), 'b' (booleans and text" in str(caught.value)
-    kept = open_features(tmp_path / "x.csv", keep_numeric=True)
+    with pytest.warns(UserWarning, match="'b' \\(one-hot with 3 levels\\)"):
+        kept = open_features(tmp_path / "x.csv", keep_numeric=True)
     assert kept.feature_names == ["c"]
 
 
 def test_many_wrong_columns_are_not_all_listed(tmp_path):
     names = [f"c{j}" for j in range(3000)]
-    (tmp_path / "x.csv").write_text(",".join(names) + "\n" + ",".join("w" for _ in names) + "\n")
+    (tmp_path / "x.csv").write_text(
+        ",".join(names) + "\n" + ",".join("w" for _ in names) + "\n" + ",".join("1" for _ in names)
+    )
     with pytest.raises(DataFileError) as caught:
         open_features(tmp_path / "x.csv")
     assert "3000 of 3000 columns are not numeric" in str(caught.value)

@@ -40,7 +40,7 @@ def test_formats(tmp_path, name, content, expected):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"hello world\n", "the format of the file is unknown. Set format= to one of libsvm, npz"),
+        ("a.txt", b"hello world\n", "the format of the file is unknown. Set format= to one of libsvm, xlsx, npz"),
         ("a.txt", b"\x00\x01\x02", "the format of the file is unknown"),
         ("a.npz", b"hello", "the suffix indicates npz, but the content does not"),
         ("a.h5ad", b"1 1:2\n", "the suffix indicates h5ad, but the content does not"),

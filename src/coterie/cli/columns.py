@@ -71,7 +71,9 @@ def _values(name: str, first: str, dataset: Dataset, path: Path, options: DataOp
 
     if dataset.format == "store":
         return labels_in_file(name, path)
-    other: tuple[str, ...] = ("label", "sample_groups", "drop", "impute", "keep_numeric", "covariates", "covariate_names")
+    other: tuple[str, ...] = (
+        "label", "sample_groups", "drop", "impute", "keep_numeric", "covariates", "covariate_names", "categories", "weight",
+    )  # fmt: skip
     arguments: dict[str, Any] = {key: value for key, value in options.arguments().items() if key not in other}
     if dataset.format in TABLES:
         arguments["columns"] = [first]  # reads no other features

@@ -66,8 +66,8 @@ class DataOptions:
         str | None,
         option(
             _PANEL,
-            "Samples that belong together, such as the cells of a donor or the visits of a patient. A column (CSV, TSV, "
-            "Parquet, obs of .h5ad), a key (.npz), or FID or a column of --phenotype or --covar (PLINK .bed). For other "
+            "Samples that belong together, such as the cells of a donor or the visits of a patient. A column (of a table, or "
+            "obs of .h5ad), a key (.npz), or FID or a column of --phenotype or --covar (PLINK .bed). For other "
             "data, a text file with one group per line. Folds, half-samples and permutations keep them together.",
             common=True,
             metavar="COLUMN",
@@ -89,10 +89,50 @@ class DataOptions:
         list[str] | None,
         option(_TABLES_PANEL, "Columns (features) to leave out. May be repeated.", metavar="COLUMN,..."),
     ] = None
+    categories: Annotated[
+        list[str] | None,
+        option(
+            _TABLES_PANEL,
+            "Columns to read as categories whatever their values, such as codes of regions: one feature per level. By "
+            "default, columns of text with few levels are categories.",
+            metavar="COLUMN,...",
+        ),
+    ] = None
+    dates: Annotated[
+        str | None,
+        option(
+            _TABLES_PANEL,
+            "Read dates as days since 1970-01-01: auto, or day-first or month-first if the dates do not tell. By default, "
+            "dates are left out.",
+            metavar="auto|day-first|month-first",
+        ),
+    ] = None
     keep_numeric: Annotated[
         bool,
-        option(_TABLES_PANEL, "Ignore columns that contain neither numbers nor True and False.", "--keep-numeric"),
+        option(
+            _TABLES_PANEL, "Ignore columns that contain neither numbers nor True and False, also categories.", "--keep-numeric"
+        ),
     ] = False
+    weight: Annotated[
+        str | None,
+        option(_TABLES_PANEL, "Column of sample weights (of a table, or obs of .h5ad).", metavar="COLUMN"),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        option(_TABLES_PANEL, "Delimiter of CSV and TSV: ',', ';', '|' or tab.", metavar="CHARACTER", default="detected"),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        option(
+            _TABLES_PANEL,
+            "Decimal mark of numbers in text, '.' or ','. The other one separates thousands.",
+            metavar="CHARACTER",
+            default="detected",
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None, option(_TABLES_PANEL, "Sheet of an .xlsx file.", metavar="NAME", default="the only one with data")
+    ] = None
     impute: Annotated[
         str | None,
         option(
@@ -111,12 +151,13 @@ class DataOptions:
         ),
     ] = None
     covar: Annotated[
-        Path | None,
+        str | None,
         option(
-            _GENETICS_PANEL,
-            "File with covariates by FID and IID (PLINK data, or a store made from them). The model adjusts for covariates "
-            "and never selects them.",
-            metavar="FILE",
+            _PANEL,
+            "Covariates, for which the model adjusts and which it never selects: columns of a table or of obs (.h5ad), such "
+            "as AGE,SEX,batch, or a file with covariates by FID and IID (PLINK data, or a store made from them).",
+            "--covar",
+            metavar="COLUMN,...|FILE",
         ),
     ] = None
     covar_name: Annotated[
@@ -146,8 +187,18 @@ class DataOptions:
             raise ValueError(f"--read {name}: use the option {option_of(name)} instead.")
         if self.covar is None and self.covar_name is not None:
             raise ValueError("--covar-name selects columns of a file of covariates. Name the file with --covar.")
-        files = {"phenotype": self.phenotype, "covariates": self.covar, "covariate_names": self.covar_name}
-        return own | settings | {name: value for name, value in files.items() if value is not None}
+        own |= {} if self.dates is None else {"dates": True if self.dates == "auto" else self.dates}
+        more = {
+            "categories": self.categories,
+            "weight": None if self.weight is None else read_label(self.weight),
+            "delimiter": self.delimiter,
+            "decimal": self.decimal,
+            "sheet": self.sheet,
+            "phenotype": self.phenotype,
+            "covariates": self.covar,
+            "covariate_names": self.covar_name,
+        }
+        return own | settings | {name: value for name, value in more.items() if value}
 
     def open(
         self,
@@ -157,6 +208,7 @@ class DataOptions:
         *,
         adjusts: bool = False,
         validates: bool = False,
+        weighs: bool = False,
         allow_missing: bool = False,
         **arguments: Any,
     ) -> Dataset:
@@ -179,6 +231,9 @@ class DataOptions:
         validates : bool, default=False
             Whether the command uses sample groups.
 
+        weighs : bool, default=False
+            Whether the command uses sample weights.
+
         allow_missing : bool, default=False
             Whether to accept tables with missing values that are not filled.
 
@@ -193,6 +248,11 @@ class DataOptions:
 
         if self.covar is not None and not adjusts:
             raise ValueError("--covar: this command does not adjust for covariates. Remove --covar.")
+        if self.weight is not None and not weighs:
+            raise ValueError(
+                "--weight: this command does not use sample weights. Remove --weight, and leave the column out "
+                "of a table with --drop."
+            )
         if self.sample_groups is not None and not validates:
             raise ValueError(
                 "--sample-groups: this command divides no samples into folds or halves. Remove --sample-groups, and leave "
@@ -207,6 +267,8 @@ class DataOptions:
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
         if dataset.covariates is not None and adjusts:
             notes += f"; covariates: {', '.join(dataset.covariates.names)}"
+        if dataset.sample_weight is not None:
+            notes += "; sample weights"
         if dataset.sample_groups is not None and validates:
             notes += f"; {len(set(dataset.sample_groups.tolist())):,} sample groups"
         n_workers = dataset.source.n_workers

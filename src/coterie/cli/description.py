@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.bounds import DataFileError, open_regular
 from coterie.cli.data import DataOptions
+from coterie.cli.options import as_options
 from coterie.data.readers.columns import listed
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # Largest number of distinct values of a column that may be class labels.
 _MAX_CLASSES = 20
+# Notes of readers about the text of a table.
+_DIALECT = ("delimiter", "decimal_mark", "thousands_separators", "sheet")
 # Number of values of dense data up to which info looks for cautions, which takes two passes.
 _MAX_VALUES = 10**9
 
@@ -38,14 +41,17 @@ def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
     arguments = {name: value for name, value in options.arguments().items() if name not in ("format", "impute")}
     survey = survey_table(kind, resolve(path), **arguments)
     found, label, groups = survey.columns, survey.label, survey.groups
-    columns = [_column(column) for column in found]
-    features = [column for column in found if column.usable and column is not label and column is not groups]
-    incomplete = [column for column in features if column.n_missing]
-    others = [column for column in found if not column.usable and column is not label and column is not groups]
+    columns = [{**_column(column), "use": use} for column, use in zip(found, survey.uses, strict=True)]
+    features = survey.features
+    incomplete = [column for column in features if column.n_missing and column.usable]
+    left_out = [column.name for column, use in zip(found, survey.uses, strict=True) if use.startswith("left out")]
     facts: dict[str, Any] = {"samples": found[0].n_samples, "columns": len(found), "features": len(features)}
     facts["feature names"] = listed([column.name for column in features], 5) or "none"
-    if others:
-        facts["columns that are not numeric"] = f"{len(others)} ({listed([column.name for column in others])})"
+    facts |= {name.replace("_", " "): value for name, value in survey.notes.items() if name in _DIALECT}
+    if left_out:
+        facts["columns left out"] = f"{len(left_out)} ({listed(left_out)})"
+    if survey.problems:
+        facts["problem"] = as_options(" ".join(survey.problems))
     if incomplete:
         facts["features with missing values"] = f"{len(incomplete)} ({listed([column.name for column in incomplete])})"
     facts["labels"] = "none" if label is None else f"{label.name}: {_summary(_column(label))}"
@@ -56,7 +62,7 @@ def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
         facts |= group_facts(texts[:, 0], None if label is None else texts[:, 1])
     words = ["--label", "NAME" if label is None else label.name]
     words += [] if groups is None else ["--sample-groups", groups.name]
-    words += ["--keep-numeric"] * bool(others) + ["--impute", "median"] * bool(incomplete)
+    words += ["--impute", "median"] * bool(incomplete)
     facts["for instance"] = " ".join(
         ["coterie", "discover", str(path), *(f"'{word}'" if " " in word else word for word in words)]
     )
@@ -88,14 +94,16 @@ def group_facts(groups: Any, labels: Any) -> dict[str, Any]:
 
 
 def table_cautions(path: Path, options: DataOptions) -> dict[str, Any]:
-    """Return the cautions about the numeric columns of a table; nothing if they cannot be read."""
+    """Return the cautions about the features of a table; nothing if they cannot be read."""
     from dataclasses import replace
 
     from coterie.cli.output import Console
 
-    numeric = replace(options, keep_numeric=True, impute=options.impute or "median")
+    numeric = replace(options, impute=options.impute or "median")
     try:
-        return caution_facts(numeric.open(path, Console(quiet=True), allow_missing=True, validates=True))
+        return caution_facts(
+            numeric.open(path, Console(quiet=True), allow_missing=True, adjusts=True, validates=True, weighs=True)
+        )
     except (TypeError, ValueError):  # labels are missing, or no column is numeric
         return {}
 
@@ -170,7 +178,7 @@ def _summary(column: dict[str, Any]) -> str:
 
 
 def column_rows(columns: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return one row per column for the terminal: name, kind, missing values, distinct values, and examples."""
+    """Return one row per column for the terminal: name, kind, missing values, distinct values, examples and, if known, use."""
     rows: list[tuple[str, ...]] = []
     for column in columns:
         shown = f"{column['lowest']:g} … {column['highest']:g}" if "lowest" in column else ""
@@ -179,7 +187,8 @@ def column_rows(columns: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         elif "example" in column:
             shown = f"such as {column['example'][:40]}"
         distinct = "> 1,000" if column["distinct"] is None else f"{column['distinct']:,}"
-        rows.append((column["name"], column["kind"], f"{column['missing']:,}", distinct, shown))
+        use = (column["use"],) if "use" in column else ()
+        rows.append((column["name"], column["kind"], f"{column['missing']:,}", distinct, shown, *use))
     return rows
 
 

@@ -224,7 +224,7 @@ def discover(
         offsets.check(cluster.dask is not None)
         shape = _image_shape(image_shape)
         used = survival.data_options(options, data) if task == "survival" else opening_options(options, data)
-        with cluster.opened(data, used, console, adjusts=True, validates=True) as opened:
+        with cluster.opened(data, used, console, adjusts=True, validates=True, weighs=True) as opened:
             labelled = survival.with_targets(opened, data, used) if task == "survival" else with_labels(opened, data, options)
             labelled = blocks.joined(labelled, data, options, console)
             settled = settle_task(task, labelled.y, data)

@@ -33,7 +33,8 @@ def info(
     """Describe a data file, a store, a model or a result folder.
 
     For tables and for the obs of AnnData files, info lists every column with its type and number of missing values, and
-    the columns that may be labels. Tables that discover rejects are described, too.
+    the columns that may be labels. For tables it also states what discover would do with each column. Tables that discover
+    rejects are described, too.
 
     With labels, info warns of samples that belong together, identifiers, leaks, relatives and population structure.
 
@@ -66,6 +67,8 @@ def _show_columns(columns: list[dict[str, Any]], console: Console) -> None:
     for name in ("missing", "distinct"):
         table.add_column(name, justify="right")
     table.add_column("values", overflow="fold")
+    if "use" in columns[0]:
+        table.add_column("in discover", overflow="fold")
     for row in column_rows(columns[:_SHOWN_COLUMNS]):
         table.add_row(*map(Text, row))
     console.show(table)
@@ -126,7 +129,7 @@ def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     if kind in TABLES:
         return {"kind": "data", "format": kind, **table_facts(path, kind, options), **table_cautions(path, options)}
     more = annotated_facts(path) if kind == "h5ad" else array_facts(path) if kind == "npz" else {}
-    dataset = options.open(path, Console(quiet=True), validates=True)
+    dataset = options.open(path, Console(quiet=True), adjusts=True, validates=True, weighs=True)
     source = dataset.source
     n_samples, n_features = source.shape
     facts: dict[str, Any] = {"kind": "data", "format": dataset.format, "samples": n_samples, "features": n_features}

@@ -21,6 +21,8 @@ from typer.models import OptionInfo
 F = TypeVar("F", bound=Callable[..., Any])
 # Parameters whose option has another name.
 _OPTIONS = {"covariates": "--covar"}
+# Parameters of open_features whose options have their names.
+_TABLE_OPTIONS = "label|format|phenotype|drop|impute|categories|dates|weight|delimiter|decimal|sheet"
 # Names of types in the help. Flags have none.
 _TYPES: dict[Any, str] = {bool: "", int: "INTEGER", float: "FLOAT", str: "TEXT", Path: "PATH"}
 
@@ -181,5 +183,7 @@ def as_options(text: str, parameters: Sequence[str] = ()) -> str:
     text = re.sub(r"\bsample_groups=(?=[\w'\"])", "--sample-groups ", text)
     text = re.sub(r"\btask='(classification|regression|counts)'", r"--task \1", text)
     text = re.sub(r"\b(overwrite|keep_numeric|standardize)=True", lambda found: option_of(found[1]), text)
-    text = re.sub(r"\b(label|format|phenotype|drop|impute)=(?=[\w'\"])", r"--\1 ", text)
-    return re.sub(r"\b(label|format|phenotype|drop|impute)=(?=\W|$)", r"--\1", text)
+    text = re.sub(r"\bcovariates=(?=[\w'\"])", "--covar ", text)
+    text = re.sub(r"\bdates=True", "--dates auto", text)
+    text = re.sub(rf"\b({_TABLE_OPTIONS})=(?=[\w'\"])", r"--\1 ", text)
+    return re.sub(rf"\b({_TABLE_OPTIONS})=(?=\W|$)", r"--\1", text)

@@ -94,7 +94,7 @@ def predict(
 
 
 def _columns(estimator: Any, path: Path, options: DataOptions, others: list[str]) -> dict[str, Any]:
-    """Return the columns of a table that the model uses, by name, and some others; no more columns are read."""
+    """Return the columns of a table that the model uses and some others, by name or with the encoding of the training data."""
     from coterie.data.readers.formats import detect_format, resolve
     from coterie.inputs.naming import names_at
 
@@ -103,7 +103,12 @@ def _columns(estimator: Any, path: Path, options: DataOptions, others: list[str]
     if known is None or not file.is_file():  # opening the file reports the error
         return {}
     kind = options.format or detect_format(file)
-    return {"columns": [*known, *others]} if kind in TABLES else {}
+    wanted, encoding = [*known, *others], getattr(estimator, "encoding_", None)
+    if kind == "h5ad" and encoding is not None:
+        return {"columns": encoding.reading(())}
+    if kind not in TABLES:
+        return {}
+    return {"columns": wanted if encoding is None else encoding.reading(wanted)}
 
 
 def _table(estimator: Any, dataset: Dataset, known: dict[str, Any], at: str | None) -> tuple[list[str], list[dict[str, Any]]]:

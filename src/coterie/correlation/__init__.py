@@ -15,6 +15,7 @@ _NAMES = {
     "protocol": ("ROUNDING", "Correlation", "Pairs"),
     "spearman": ("SpearmanCorrelation",),
     "uncertainty": ("SymmetricalUncertainty",),
+    "units": ("UnitCorrelation", "column_units"),
 }
 _HOMES = {name: f"coterie.correlation.{module}" for module, names in _NAMES.items() for name in names}
 
@@ -30,6 +31,8 @@ __all__ = [
     "PixelDistance",
     "SpearmanCorrelation",
     "SymmetricalUncertainty",
+    "UnitCorrelation",
+    "column_units",
 ]
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from coterie.correlation.protocol import ROUNDING, Correlation, Pairs
     from coterie.correlation.spearman import SpearmanCorrelation
     from coterie.correlation.uncertainty import SymmetricalUncertainty
+    from coterie.correlation.units import UnitCorrelation, column_units
 
 
 def __getattr__(name: str) -> Any:

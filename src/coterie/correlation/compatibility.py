@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from coterie._parameters import OneOf, Rule, WithMethod
 from coterie.correlation.protocol import Correlation, Pairs
+from coterie.correlation.units import measured
 from coterie.data.source import Exemplar
 
 
@@ -224,5 +225,6 @@ class CompatibleCorrelation:
 
 
 def unconstrained(correlation: Correlation) -> Correlation:
-    """Return a measure without the constraint of compatibility."""
+    """Return a measure without units and without the constraint of compatibility."""
+    correlation = measured(correlation)
     return correlation.measure if isinstance(correlation, CompatibleCorrelation) else correlation

@@ -389,6 +389,7 @@ def join_blocks(blocks: Mapping[str, Dataset], *, common: bool = False) -> Datas
         _first(sets, lambda own: own.covariates),
         _first(sets, lambda own: own.sample_groups),
         {key: codes for own in reversed(sets) for key, codes in own.other_columns.items()},
+        _first(sets, lambda own: own.sample_weight),
     )
 
 
@@ -495,5 +496,6 @@ def _with_samples(dataset: Dataset, samples: np.ndarray) -> Dataset:
         sample_names=None if dataset.sample_names is None else [dataset.sample_names[int(i)] for i in samples],
         covariates=None if covariates is None else covariates._replace(values=covariates.values[samples]),
         sample_groups=None if dataset.sample_groups is None else dataset.sample_groups[samples],
+        sample_weight=None if dataset.sample_weight is None else dataset.sample_weight[samples],
         other_columns={name: codes[samples] for name, codes in dataset.other_columns.items()},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coterie.data.covariates import Covariates
+from coterie.data.encoding import TableEncoding
 from coterie.data.names import PackedStrings
 from coterie.data.source import FeatureSource, annotated
 
@@ -44,6 +46,10 @@ class Dataset:
     other_columns : dict
         Columns that are not features, by name: text that was ignored, dropped columns, columns of ``obs``. Their values are
         codes, integers of shape (n_samples,). :mod:`coterie.cautions` looks for identifiers among them.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Sample weights, which ``fit(dataset)`` uses unless it gets others.
+    encoding : TableEncoding or None
+        Encoding of the columns of a table, unless all are numbers. A model fitted to the data reads new tables with it.
 
     Examples
     --------
@@ -64,9 +70,15 @@ class Dataset:
     covariates: Covariates | None = None
     sample_groups: np.ndarray | None = None
     other_columns: dict[str, np.ndarray] = field(default_factory=dict)
+    sample_weight: np.ndarray | None = None
+    encoding: TableEncoding | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "source", annotated(self.source, self.feature_info))
+        source = annotated(self.source, self.feature_info)
+        if self.encoding is not None:
+            source = copy.copy(source)
+            source.encoding = self.encoding
+        object.__setattr__(self, "source", source)
 
     def __iter__(self) -> Iterator[Any]:
         yield self.source

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coterie.data.memory import DenseSource
+from coterie.data.source import annotated
 
 
 def _most_frequent(values: np.ndarray) -> float:
@@ -82,7 +83,7 @@ class ImputedSource(DenseSource):
         incomplete[rows, positions] = np.nan
         values = np.zeros(self.shape[1])
         values[features] = np.nan_to_num(_statistics(incomplete[samples], range(len(features)), self.strategy))
-        return DenseSource(_filled(self.array, self.gaps, values), self.feature_names)
+        return annotated(DenseSource(_filled(self.array, self.gaps, values), self.feature_names), self.annotations)
 
 
 def _missing_positions(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,7 @@ from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 if TYPE_CHECKING:
-    from coterie.inputs.types import AnnDataLike, MuDataLike
+    from coterie.inputs.types import AnnDataLike, FrameLike, MuDataLike
 
 # Labels: a column by name or position, a key, or a text file; False for no labels.
 LabelLike: TypeAlias = "str | int | os.PathLike[str] | None"
@@ -40,7 +40,7 @@ ColumnsLike: TypeAlias = "str | int | Sequence[str | int] | None"
 
 
 def open_features(
-    path: PathLike | AnnDataLike | MuDataLike,
+    path: PathLike | AnnDataLike | MuDataLike | FrameLike,
     *,
     label: LabelLike = None,
     sample_groups: LabelLike = None,
@@ -50,18 +50,19 @@ def open_features(
     impute: str | None = None,
     **options: Any,
 ) -> Dataset:
-    """Open a data file of any supported format.
+    """Open a data file of any supported format, or a data frame.
 
     The format is detected from the content of the file, then from its name. A store is memory-mapped. Any other file is read
     into memory by feature. Values of text files have the smallest type that holds them exactly; other values keep their type.
 
     Parameters
     ----------
-    path : path-like, AnnData or MuData
+    path : path-like, data frame, AnnData or MuData
         One of the following:
 
         - a file in one of the formats of ``coterie.data.FORMATS``; text may be compressed with gzip, bzip2 or xz;
         - the folder of a store, or its URL (``s3://bucket/x.store``), which is read through fsspec;
+        - a data frame of pandas or polars, which is read like a table in a file: categories are encoded;
         - an AnnData object, which is not copied and has the options of an .h5ad file;
         - a MuData object, which has the options of an .h5mu file.
     label : str, int or False, optional
@@ -76,12 +77,13 @@ def open_features(
     drop : str, int or list of them, optional
         Features (columns of a table) to omit, by name or position. A string may hold several names separated by commas.
     keep_numeric : bool, default=False
-        Whether to omit the columns of a table that are neither numeric nor boolean, instead of raising an error. Booleans are
-        read as 1 and 0. The omitted columns are listed in ``dataset.notes``.
+        Whether to omit all columns of a table that are neither numeric nor boolean. By default, columns of categories are
+        encoded as 1 and 0, and columns that cannot be encoded are left out with a warning. ``dataset.notes`` lists both.
     impute : {"median", "mean", "most_frequent"}, optional
         Replacement of missing values of dense features; see :func:`coterie.imputed`. By default they are NaN.
     **options
-        Options of the format; see Notes.
+        Options of the format; see Notes. For tables: ``categories``, ``dates``, ``covariates``, ``weight``, ``delimiter``,
+        ``decimal``, ``sheet``.
 
     Returns
     -------
@@ -121,9 +123,13 @@ def open_features(
         if format not in (None, "h5mu"):
             raise ValueError(f"format={format!r} does not apply to a MuData object. Omit it.")
         return _drop_and_impute(from_mudata(path, label=label, sample_groups=sample_groups, **options), drop, impute)
+    if is_table(path):
+        reader = _frame_reader(path, format, label, sample_groups, {**options, "drop": drop, "keep_numeric": keep_numeric})
+        return _drop_and_impute(_read(reader), None, impute)
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
-            f"path must be a file, the folder or URL of a store, or an AnnData object, but is of type {type(path).__name__}."
+            "path must be a file, a data frame, the folder or URL of a store, or an AnnData object, but is of type "
+            f"{type(path).__name__}."
         )
     if is_address(path):
         return _open_store(path, label, sample_groups, options)
@@ -135,24 +141,49 @@ def open_features(
     in_table = FORMATS[format].table
     if in_table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
-    reader = _reader(path, format, label, sample_groups, options)
+    dataset = _read(_reader(path, format, label, sample_groups, options))
+    return _drop_and_impute(dataset, None if in_table else drop, impute)
+
+
+def _read(reader: Reader) -> Dataset:
+    """Read all data of a reader into memory."""
     try:
         source = divided(read_into_memory(reader), reader.units)
     finally:
         reader.close()
-    dataset = Dataset(
+    return Dataset(
         source,
         reader.labels,
         reader.sample_names,
         reader.format,
-        path,
+        reader.path,
         reader.notes,
         reader.feature_info,
         reader.covariates,
         reader.sample_groups,
         reader.other_columns,
+        reader.sample_weight,
+        reader.encoding,
     )
-    return _drop_and_impute(dataset, None if in_table else drop, impute)
+
+
+def is_table(data: Any) -> bool:
+    """Return True if this is a data frame of pandas or polars, or a pyarrow table."""
+    return type(data).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(data, "columns")
+
+
+def _frame_reader(frame: Any, format: str | None, label: Any, sample_groups: Any, options: dict[str, Any]) -> Reader:
+    """Return the reader of a data frame."""
+    from coterie.data.readers.typed_tables import FrameReader
+
+    if format is not None:
+        raise ValueError(f"format={format!r} does not apply to a data frame. Omit it.")
+    accepted = [*FORMATS["parquet"].options(), "decimal"]
+    unknown = next((name for name in options if name not in accepted), None)
+    if unknown is not None:
+        raise TypeError(f"A data frame has no option {unknown!r}. Its options are {', '.join(sorted(accepted))}.")
+    collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
+    return FrameReader(collected, label=label, sample_groups=sample_groups, **options)
 
 
 def _drop_and_impute(dataset: Dataset, drop: ColumnsLike, impute: str | None) -> Dataset:
@@ -243,6 +274,8 @@ def convert_with(
         raise DataFileError(f"drop applies only to tables ({describe_tables()}) when converting to a store.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
+        if options.get("weight") is not None:
+            raise DataFileError("a store holds no sample weights. Omit weight, or open the table itself.", path)
         reader = _reader(path, format, label, sample_groups, options)
         try:
             return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress, collect=collect)
@@ -360,7 +393,7 @@ def _open_store(
         covariates = _covariates_by_name(file, names, store, path)
     source = store.source if place is None else place(store)
     about = (store.sample_names, "store", store.path, store.notes, store.feature_info)
-    return Dataset(source, y, *about, covariates, groups)
+    return Dataset(source, y, *about, covariates, groups, encoding=store.encoding)
 
 
 def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> Covariates:
@@ -401,8 +434,9 @@ def _reader(path: Path, format: str, label: LabelLike, sample_groups: LabelLike,
     if unknown:
         if unknown[0] in ("covariates", "covariate_names"):
             raise TypeError(
-                f"Covariate files are supported for PLINK data (.bed) and stores made from them, not for format {format!r}. "
-                "In Python, pass covariates=... to fit."
+                f"{unknown[0]} is not supported for format {format!r}. Covariates come from columns of tables (CSV, TSV, "
+                "Parquet, .xlsx) and of obs (.h5ad), and from files for PLINK data (.bed) and stores made from them. In "
+                "Python, pass covariates=... to fit."
             )
         known = sorted({*accepted, "feature_names"} - {"label", "sample_groups"})
         raise TypeError(f"Format {format!r} has no option {unknown[0]!r}. Its options are {', '.join(known)}.")

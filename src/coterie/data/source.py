@@ -16,6 +16,7 @@ from coterie._numba import one_blas_thread, run_chunks
 from coterie.kernels.columns import largest_shares
 
 if TYPE_CHECKING:
+    from coterie.data.encoding import TableEncoding
     from coterie.data.top import Top, TopQuery
     from coterie.data.view import FeatureView
 
@@ -186,10 +187,14 @@ class FeatureSource(Protocol):
     Attributes
     ----------
     annotations : mapping of str to sequence of length n_features
-        Annotations of the features, such as the chromosome of a SNP; see :func:`annotated`. Algorithms do not use them.
+        Annotations of the features, such as the chromosome of a SNP; see :func:`annotated`. Algorithms use only ``column``:
+        features of one column of a table stay together in groups (:mod:`coterie.correlation.units`).
+    encoding : TableEncoding or None
+        Encoding of the columns of the table that the features come from, which a fitted model keeps.
     """
 
     annotations: Mapping[str, Any] = MappingProxyType({})
+    encoding: TableEncoding | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -39,7 +39,7 @@ from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.naming import columns_read
 from coterie.inputs.offsets import match_offset
-from coterie.inputs.opening import Input, TargetKind, open_input, unwrap
+from coterie.inputs.opening import Input, TargetKind, open_input, unwrap_new
 from coterie.inputs.several_targets import errors_of
 from coterie.inputs.types import (
     ClassWeightLike,
@@ -398,7 +398,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         Only the features used for prediction are read.
         """
         check_is_fitted(self)
-        found = unwrap(X)
+        found = unwrap_new(self, X, features=self.prediction_features_, covariates=covariates is None)
         columns = columns_read(self, found.X, self.prediction_features_)
         outputs = np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
         if covariates is None and hasattr(self, "covariate_names_"):
@@ -413,7 +413,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike, offset: SamplesLike
     ) -> tuple[np.ndarray, Any]:
         """Return the predictions and the labels or targets of samples."""
-        found = unwrap(X, y)
+        found = unwrap_new(self, X, y, features=self.prediction_features_, covariates=covariates is None)
         if covariates is None and hasattr(self, "covariate_names_"):
             covariates = found.covariates
         return self.predict(found.X, covariates, offset), found.y

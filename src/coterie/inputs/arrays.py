@@ -74,6 +74,8 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
             attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
         if isinstance(X, ImputedSource):
             attributes["fill_values_"] = X.fill_values
+        if X.encoding is not None:
+            attributes["encoding_"] = X.encoding
         return Reading(X, attributes)
     require_numeric(X)
     reader = copy.copy(estimator)  # validate_data sets attributes

@@ -49,9 +49,22 @@ def require_numeric_columns(X: Any) -> None:
     ]
     dropped = [name for name, _ in wrong.values() if name not in encoded]
     raise ValueError(
-        f"Features must be numbers, but {len(wrong)} of {len(types)} {are}: {shown}.{_describe_missing(X, set(wrong))} Drop "
-        f"them or encode them in a pipeline:\n{_remedy(encoded, dropped)}"
+        f"Features must be numbers, but {len(wrong)} of {len(types)} {are}: {shown}.{_describe_missing(X, set(wrong))} Let "
+        "coterie.data.open_features(X) encode them (coterie.discover does so by itself), or encode or drop them in a "
+        f"pipeline:\n{_remedy(encoded, dropped)}"
     )
+
+
+def has_other_columns(X: Any) -> bool:
+    """Return True if a data frame has columns that are not numeric."""
+    if not is_frame(X):
+        return is_lazy(X) or hasattr(X, "schema")
+    for position, dtype in enumerate(X.dtypes):
+        if _kind_of(dtype) is not None or (
+            str(dtype).lower() == "object" and _kind_of_objects(_column(X, position)) is not None
+        ):
+            return True
+    return False
 
 
 def _is_categorical(values: Any) -> bool:

@@ -9,6 +9,7 @@ packages use.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -24,8 +25,8 @@ from coterie.data.source import FeatureSource
 from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.blocks import is_blocks, open_blocks
-from coterie.inputs.frames import is_lazy
-from coterie.inputs.naming import named
+from coterie.inputs.frames import has_other_columns, is_lazy
+from coterie.inputs.naming import named, names_at
 from coterie.inputs.offsets import explains_numbers, read_offset
 from coterie.inputs.placement import move_to_cluster, on_cluster, supports_cluster
 from coterie.inputs.sample_groups import read_sample_groups
@@ -40,9 +41,11 @@ from coterie.inputs.types import (
     SampleGroupsLike,
     SamplesLike,
     TargetsLike,
+    WeightsLike,
 )
 
 if TYPE_CHECKING:
+    from coterie.data.encoding import TableEncoding
     from coterie.data.store import Store
 
 
@@ -73,6 +76,56 @@ class Unwrapped(NamedTuple):
         """Sample groups of the container, or None."""
         return None if self.origin is None else self.origin.sample_groups
 
+    @property
+    def sample_weight(self) -> np.ndarray | None:
+        """Sample weights of the container, or None."""
+        return self.origin.sample_weight if isinstance(self.origin, Dataset) else None
+
+
+class NamedColumns(NamedTuple):
+    """Columns of a table that the user has named, and the encoding with which it is read.
+
+    Attributes
+    ----------
+    covariates : list of str
+        Columns of covariates.
+    weight : str or None
+        Column of sample weights.
+    encoding : TableEncoding or None
+        Encoding of a fitted model, for new data.
+    features : sequence of str or None
+        Features that the model reads.
+    """
+
+    covariates: Sequence[str] = ()
+    weight: str | None = None
+    encoding: TableEncoding | None = None
+    features: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, covariates: CovariatesLike, sample_weight: WeightsLike) -> NamedColumns:
+        """Return the columns among the arguments of a function, which may also be values."""
+        names: list[str] = []
+        if isinstance(covariates, str):
+            names = [covariates]
+        elif isinstance(covariates, Sequence) and covariates and all(isinstance(name, str) for name in covariates):
+            names = [str(name) for name in covariates]
+        return cls(names, sample_weight if isinstance(sample_weight, str) else None)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of :func:`coterie.data.open_features`."""
+        found: dict[str, Any] = {} if not self.covariates else {"covariates": list(self.covariates)}
+        found |= {} if self.weight is None else {"weight": self.weight}
+        return found if self.encoding is None else found | {"columns": self.encoding.reading(self.features or ())}
+
+    def reads(self, X: Any) -> bool:
+        """Return True if a data frame has columns that the encoding reads."""
+        if self.encoding is None:
+            return False
+        names = set(map(str, X.columns))
+        return any(column.column in names for column in self.encoding.columns)
+
 
 def unwrap(
     X: FeaturesLike,
@@ -81,6 +134,7 @@ def unwrap(
     groups: SampleGroupsLike = None,
     reader: BaseEstimator | str | None = None,
     client: ClientLike = None,
+    named: NamedColumns | None = None,
 ) -> Unwrapped:
     """Open a container; return anything else unchanged.
 
@@ -99,12 +153,15 @@ def unwrap(
         Estimator that reads the data, or name of a function that supports clusters; None for functions that do not.
     client : distributed.Client, optional
         Client of a cluster.
+    named : NamedColumns, optional
+        Further named columns. With it, also data frames are containers, if they have named columns or columns that are not
+        numeric. Functions pass it. For estimators, data frames are matrices, as in scikit-learn.
     """
     held: Any = X
     labels: Any = y
     if _is_matrix(held) and client is None and not isinstance(labels, str) and not isinstance(groups, str):
         return Unwrapped(held, labels)  # not a container
-    from coterie.data.opening import open_features  # A fit on arrays needs neither readers nor stores.
+    from coterie.data.opening import is_table, open_features  # A fit on arrays needs neither readers nor stores.
     from coterie.data.readers.h5ad import is_anndata
     from coterie.data.readers.h5mu import is_mudata
     from coterie.data.store import Store, is_store
@@ -113,10 +170,25 @@ def unwrap(
         held = open_blocks(held, labels, groups, _open_block)
         labels, groups = (None if isinstance(given, str) else given for given in (labels, groups))
     in_memory = is_anndata(held) or is_mudata(held)
-    if isinstance(held, (str, os.PathLike)) or in_memory:
-        if isinstance(labels, str) or isinstance(groups, str):
+    options = {} if named is None else named.options
+    if (
+        named is not None
+        and is_table(held)
+        and (is_raw(held, labels, groups, options) if named.encoding is None else named.reads(held))
+    ):
+        held = open_features(
+            held,
+            label=labels if isinstance(labels, str) else False,
+            sample_groups=groups if isinstance(groups, str) else None,
+            **options,
+        )
+        labels, groups = held.y if isinstance(labels, str) else labels, None
+    elif isinstance(held, (str, os.PathLike)) or in_memory:
+        if named is not None and named.encoding is not None and not (is_anndata(held) or _reads_encodings(held)):
+            options = {}
+        if isinstance(labels, str) or isinstance(groups, str) or options:
             column = groups if isinstance(groups, str) else None
-            held = open_features(held, label=labels if isinstance(labels, str) else None, sample_groups=column)
+            held = open_features(held, label=labels if isinstance(labels, str) else None, sample_groups=column, **options)
             labels = held.y if labels is None or isinstance(labels, str) else labels
             groups = None
         elif not in_memory and (is_address(held) or is_store(held)):
@@ -130,14 +202,58 @@ def unwrap(
         if isinstance(given, str):
             columns = f" (X[{given!r}]) and X without them" if hasattr(held, "columns") else ""
             raise ValueError(
-                f"{name} is the string {given!r}. A column name is supported for an AnnData or MuData object or a path only. "
-                f"For other data, pass the {what} themselves{columns}."
+                f"{name} is the string {given!r}. A column name is supported for an AnnData or MuData object or a path only, "
+                f"and by coterie.discover for a data frame. For other data, pass the {what} themselves{columns}."
             )
     if isinstance(held, (Dataset, Store)):
         return Unwrapped(held.source, held.y if labels is None else labels, origin)
     if type(held).__module__.partition(".")[0] == "dask" and hasattr(held, "compute") and hasattr(held, "blocks"):
         held = _computed(held)
     return Unwrapped(held.collect() if is_lazy(held) else held, labels, origin)
+
+
+def unwrap_new(
+    estimator: Any, X: FeaturesLike, y: TargetsLike = None, *, features: np.ndarray, covariates: bool = True
+) -> Unwrapped:
+    """Open new data for a fitted estimator. Tables are encoded like those of the fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted selector.
+    X, y : as for :func:`unwrap`
+        The data.
+    features : ndarray of int
+        Features that are read.
+    covariates : bool, default=True
+        Whether to read the covariates of the fit from a table, too.
+    """
+    encoding: TableEncoding | None = getattr(estimator, "encoding_", None)
+    if encoding is None:
+        return unwrap(X, y)
+    if not covariates:
+        encoding = encoding.without_covariates()
+    return unwrap(X, y, named=NamedColumns(encoding=encoding, features=names_at(estimator, features)))
+
+
+def is_raw(X: Any, labels: Any, groups: Any, options: dict[str, Any]) -> bool:
+    """Return True if a data frame has named columns, or columns that are not numeric."""
+    return isinstance(labels, str) or isinstance(groups, str) or bool(options) or has_other_columns(X)
+
+
+def _reads_encodings(X: Any) -> bool:
+    """Return True if this is the path of a file with columns that an encoding can describe."""
+    from pathlib import Path
+
+    from coterie.data.readers.formats import FORMATS, detect_format, resolve
+
+    if not isinstance(X, (str, os.PathLike)) or is_address(X):
+        return False
+    file = resolve(Path(X))
+    if not file.is_file():
+        return False
+    name = detect_format(file)
+    return FORMATS[name].table or name == "h5ad"
 
 
 def _open_block(X: Any, label: str | None, sample_groups: str | None) -> Dataset | FeatureSource:
@@ -342,6 +458,7 @@ def open_input(
     found = unwrap(X, y, groups=groups, reader=reader, client=client)
     if adjusts and covariates is None:
         covariates = found.covariates
+    sample_weight = found.sample_weight if sample_weight is None else sample_weight
     reading = read_source(reader, found.X)
     if feature_names is not None:
         reading = read_source(reader, named(reading.source, feature_names))

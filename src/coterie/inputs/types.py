@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -34,6 +34,15 @@ class MuDataLike(Protocol):
     obs: Any
 
 
+class FrameLike(Protocol):
+    """A data frame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+        ...
+
+
 class Splitter(Protocol):
     """Cross-validation splitter of scikit-learn."""
 
@@ -45,7 +54,7 @@ class Splitter(Protocol):
 PathLike: TypeAlias = "str | os.PathLike[str]"
 # One matrix: arrays, sparse matrices and arrays, data frames, AnnData, paths, opened data sets and stores, sources.
 MatrixLike: TypeAlias = (
-    "ArrayLike | sparse.sparray | sparse.spmatrix | PathLike | AnnDataLike | FeatureSource | Dataset | Store"
+    "ArrayLike | sparse.sparray | sparse.spmatrix | PathLike | AnnDataLike | FrameLike | FeatureSource | Dataset | Store"
 )
 # Features: one matrix, or several matrices of the same samples by name.
 FeaturesLike: TypeAlias = "MatrixLike | Mapping[str, MatrixLike] | MuDataLike"
@@ -55,7 +64,10 @@ TargetsLike: TypeAlias = "ArrayLike | str | None"
 SampleGroupsLike: TypeAlias = "ArrayLike | str | None"
 # One number or row of numbers per sample.
 SamplesLike: TypeAlias = "ArrayLike | None"
-CovariatesLike: TypeAlias = "ArrayLike | Covariates | None"
+# One weight per sample; the name of a column.
+WeightsLike: TypeAlias = "ArrayLike | str | None"
+# One number or row of numbers per sample; names of columns.
+CovariatesLike: TypeAlias = "ArrayLike | Covariates | str | Sequence[str] | None"
 NamesLike: TypeAlias = "ArrayLike | Callable[[], ArrayLike] | None"
 FoldsLike: TypeAlias = "int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None"
 RandomStateLike: TypeAlias = "int | np.random.RandomState | None"

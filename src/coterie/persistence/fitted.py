@@ -249,6 +249,7 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "kept_names_": _are_kept_names,
     "names_given_": lambda value, attributes: isinstance(value, bool),
     "fill_values_": _are_fill_values,
+    "encoding_": lambda value, attributes: type(value).__name__ == "TableEncoding" and value.fits(),
     "support_features_": _are_features,
     "other_features_": _are_features,
     "prediction_features_": _are_features,

@@ -20,8 +20,8 @@ from coterie.effects import group_effects
 from coterie.estimators.base import GroupDiscovery, task_of
 from coterie.estimators.documentation import documented
 from coterie.groups.columns import Content, Record
-from coterie.inputs.naming import named
-from coterie.inputs.opening import source_of, unwrap
+from coterie.inputs.naming import named as with_names
+from coterie.inputs.opening import NamedColumns, source_of, unwrap
 from coterie.inputs.pipeline import before_last
 from coterie.inputs.survival import survival_records
 from coterie.inputs.types import (
@@ -32,6 +32,7 @@ from coterie.inputs.types import (
     SampleGroupsLike,
     SamplesLike,
     TargetsLike,
+    WeightsLike,
 )
 from coterie.report.blocks import block_contributions
 from coterie.report.details import describe
@@ -68,7 +69,7 @@ def open_data(
     X: FeaturesLike,
     y: TargetsLike = None,
     *,
-    sample_weight: SamplesLike = None,
+    sample_weight: WeightsLike = None,
     covariates: CovariatesLike = None,
     offset: SamplesLike = None,
     groups: SampleGroupsLike = None,
@@ -84,7 +85,10 @@ def open_data(
     ``reader`` is the name of the reading function, if it can work on the cluster of a client.
     """
     label = _name_of(y) if label is None else label
-    found = unwrap(X, y, groups=groups, reader=reader, client=client)
+    named = NamedColumns.of(covariates, sample_weight)
+    covariates = None if named.covariates else covariates
+    found = unwrap(X, y, groups=groups, reader=reader, client=client, named=named)
+    sample_weight = found.sample_weight if sample_weight is None or isinstance(sample_weight, str) else sample_weight
     origin = found.origin
     about: Record = {"path": name if name is not None else "the data" if origin is None else str(origin.path)}
     if origin is not None:
@@ -93,7 +97,7 @@ def open_data(
         feature_info = {} if origin is None else origin.feature_info
     source = source_of(found.X)
     if feature_names is not None:
-        source = named(source, feature_names)
+        source = with_names(source, feature_names)
     features = found.X if feature_names is None else source
     about |= {"samples": source.shape[0], "features": source.shape[1], "fingerprint": data_digest(source, found.y)}
     if origin is not None and origin.notes:

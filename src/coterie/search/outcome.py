@@ -10,6 +10,7 @@ import numpy as np
 
 from coterie.correlation.compatibility import unconstrained
 from coterie.correlation.grouping import group_purity
+from coterie.correlation.units import UnitCorrelation
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups
 from coterie.search.loop import CuttingPlane, Round
@@ -259,8 +260,20 @@ def _drafts(oracle: Oracle, scores: np.ndarray) -> list[_Draft]:
     for position, support in enumerate(oracle.supports):
         own = order[bounds[position] : bounds[position + 1]]
         members = np.append(support, found.feature[own])
-        drafts.append(_Draft(members, found.correlation[own], np.append(support_scores[position], member_scores[own])))
+        correlation = _reported(oracle, int(support), found.feature[own], found.correlation[own])
+        drafts.append(_Draft(members, correlation, np.append(support_scores[position], member_scores[own])))
     return drafts
+
+
+def _reported(oracle: Oracle, support: int, features: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+    """Return correlations as the measure gives them. In the search, features of one column count as perfectly correlated."""
+    measure = oracle.correlation
+    if isinstance(measure, UnitCorrelation):
+        correlation = correlation.copy()
+        same = measure.units[features] == measure.units[support]
+        if same.any():
+            correlation[same] = measure.measure.between(np.array([support]), features[same])[0]
+    return correlation
 
 
 def _groups(

@@ -17,6 +17,7 @@ from coterie._numba import one_blas_thread
 from coterie.correlation.compatibility import Compatibility, CompatibleCorrelation
 from coterie.correlation.measures import measure_of
 from coterie.correlation.protocol import Correlation
+from coterie.correlation.units import UnitCorrelation, column_units
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import Input
@@ -108,12 +109,15 @@ class SearchSettings:
     tol: float = 1e-4
 
     def measure(self, view: FeatureView) -> Correlation:
-        """Return the correlation measure on a view.
+        """Return the correlation measure on a view. Features of one column of a table count as correlated.
 
         Without a constraint this is Pearson's correlation, which is then used for purities only.
         """
         measure = measure_of("pearson" if self.correlation is None else self.correlation, view, self.n_bins)
-        return measure if self.compatibility is None else CompatibleCorrelation(measure, self.compatibility)
+        if self.compatibility is not None:
+            measure = CompatibleCorrelation(measure, self.compatibility)
+        units = column_units(view.source)
+        return measure if units is None else UnitCorrelation(measure, units)
 
     def loss_of(self, data: Input) -> Loss:
         """Return the loss of the samples of ``data``, with its offset and its covariates eliminated."""

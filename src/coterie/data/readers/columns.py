@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from coterie.data.encoding import PLAIN_NUMBERS, NumberFormat, is_text
+from coterie.data.readers.dialect import POINT, forms_of, readable_forms
+
 NUMBERS, BOOLEANS, DATES, TEXT, CATEGORIES, EMPTY = "numbers", "booleans", "dates", "text", "categories", "empty"
 # Kinds that are read as features.
 _USABLE = frozenset([NUMBERS, BOOLEANS, EMPTY])
@@ -38,6 +41,10 @@ class Column:
     lowest: float | None = None
     highest: float | None = None
     values: set[Any] = field(default_factory=set)  # distinct values, at most 1001, if requested
+    # For text: number, first sample and first text of each form of numbers (``dialect``), and the first value of no form.
+    forms: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+    first_of_no_form: tuple[int, str] | None = None
+    n_words: int = 0  # in all text values, if distinct values are requested
 
     @property
     def kinds(self) -> list[str]:
@@ -59,8 +66,30 @@ class Column:
         """Number of distinct values; None for more than a thousand."""
         return len(self.values) if len(self.values) <= _MAX_DISTINCT else None
 
-    def update(self, array: Any, *, values: bool = False) -> None:
-        """Add samples, given as a pyarrow array. Distinct values are counted only if ``values`` is true."""
+    @property
+    def is_number_like(self) -> bool:
+        """Whether the column is text in which every value is a number, with whatever decimal mark."""
+        known = sum(count for count, _, _ in self.forms.values())
+        return known > 0 and known == self.n_samples - self.n_missing
+
+    def settle(self, numbers: NumberFormat) -> None:
+        """Count the values as numbers that are numbers in a format."""
+        if not self.forms or not (self.counts.keys() & {NUMBERS, TEXT}):
+            return
+        readable = readable_forms(numbers)
+        n_numbers = sum(count for form, (count, _, _) in self.forms.items() if form in readable)
+        n_others = self.counts.pop(NUMBERS, 0) + self.counts.pop(TEXT, 0) - n_numbers
+        self.counts |= {kind: count for kind, count in ((NUMBERS, n_numbers), (TEXT, n_others)) if count}
+        places = [(sample, text) for form, (_, sample, text) in self.forms.items() if form not in readable]
+        places += [] if self.first_of_no_form is None else [self.first_of_no_form]
+        self.first_non_number = min(places, default=None)
+
+    def update(self, array: Any, *, values: bool = False, numbers: NumberFormat | None = PLAIN_NUMBERS) -> None:
+        """Add samples, given as a pyarrow array.
+
+        Distinct values are counted only if ``values`` is true. Text with numbers in the format ``numbers`` then counts as
+        numbers; None keeps it as text.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -74,16 +103,42 @@ class Column:
                 self.counts[kind] = self.counts.get(kind, 0) + count
             if count and kind != NUMBERS and (self.first_non_number is None or first + where < self.first_non_number[0]):
                 self.first_non_number = first + where, str(array[where].as_py())
+        if is_text(array.type) and len(array) > array.null_count:
+            self._update_forms(array, first)
         if values:
-            self._update_values(array)
+            self._update_values(array, numbers)
 
-    def _update_values(self, array: Any) -> None:
+    def _update_forms(self, array: Any, first: int) -> None:
+        """Count the forms of numbers in text."""
+        if POINT in self.forms and _as_numbers(array) is not None:  # a further value with a decimal point tells nothing
+            found = {POINT: np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)}
+        else:
+            found = forms_of(array)
+        for form, mask in found.items():
+            if count := int(mask.sum()):
+                where = int(np.argmax(mask))
+                known = self.forms.get(form, (0, first + where, str(array[where].as_py())))
+                self.forms[form] = known[0] + count, *known[1:]
+        others = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool) & ~np.any(
+            list(found.values()), axis=0
+        )
+        if self.first_of_no_form is None and others.any():
+            where = int(np.argmax(others))
+            self.first_of_no_form = first + where, str(array[where].as_py())
+
+    def _update_values(self, array: Any, numbers: NumberFormat | None) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        numbers = _as_numbers(array)
-        if numbers is not None:
-            array = numbers
+        if is_text(array.type):
+            self.n_words += int(pc.sum(pc.add(pc.count_substring_regex(array, r"\S\s+\S"), 1)).as_py() or 0)
+        plain = array if numbers is None or not is_text(array.type) else numbers.plain(array)
+        found = None if numbers is None and is_text(array.type) else _as_numbers(plain)
+        if found is not None:
+            array = found
+        elif is_text(array.type):
+            array = pc.utf8_trim_whitespace(array)
+        if found is not None:
             ends = pc.min_max(array).as_py()
             if ends["min"] is not None:
                 self.lowest = float(ends["min"] if self.lowest is None else min(self.lowest, ends["min"]))
@@ -133,17 +188,24 @@ class Codes:
         return np.concatenate(self._parts) if self._parts else np.empty(0, dtype=np.int32)
 
 
-def describe_problems(columns: Sequence[Column], n_header_lines: int | None = None) -> str:
-    """Describe the columns that cannot be features and how to fix them; return "" if there are none."""
-    wrong = [column for column in columns if not column.usable]
+def describe_problems(
+    columns: Sequence[Column], n_header_lines: int | None = None, *, wrong: Sequence[Column] | None = None
+) -> str:
+    """Describe the columns that cannot be features (``wrong``, by default all that are not numeric) and how to fix them.
+
+    Returns "" if there are none.
+    """
+    wrong = [column for column in columns if not column.usable] if wrong is None else wrong
     gaps = [column for column in columns if column.usable and column.n_missing]
     parts = []
     if wrong:
         shown = listed([column.description(n_header_lines) for column in wrong])
         are = "is not numeric" if len(wrong) == 1 else "are not numeric"
+        names = _drop_argument(wrong)
         parts.append(
-            f"{len(wrong)} of {len(columns)} columns {are}: {shown}. Remove columns (drop={_drop_argument(wrong)!r}), ignore "
-            "all columns that are not numeric (keep_numeric=True), encode them first, or name the label column (label=NAME)."
+            f"{len(wrong)} of {len(columns)} columns {are}: {shown}. Correct the values, read columns as categories "
+            f"(categories={names!r}), remove them (drop={names!r}), or ignore all columns that are not numeric "
+            "(keep_numeric=True)."
         )
     if gaps:
         shown = listed([f"{column.name!r} ({column.n_missing})" for column in gaps])

@@ -3,7 +3,7 @@
 To add a format:
 
 1. Write its reader in this folder, as a subclass of :class:`coterie.data.readers.reader.Reader` or, for a table with typed
-   columns, of :class:`coterie.data.readers.tabular.ArrowReader`. The keyword-only parameters of its ``__init__`` become
+   columns, of :class:`coterie.data.readers.typed_tables.ArrowReader`. The keyword-only parameters of its ``__init__`` become
    options of ``open_features``, ``convert`` and ``--read``, and are described in its docstring.
 2. Add its entry to ``_ENTRIES`` below.
 3. Add its row to the table of docs/reference/store.md.
@@ -48,8 +48,8 @@ class Format:
     text : bool
         Whether the format is text, which may be compressed. If its content is ambiguous, the suffix decides.
     looks_like : callable or None
-        For text without magic bytes: function that returns True if the beginning of a file (64 KB, decompressed) has this
-        format. The formats are tried in order.
+        Function that returns True if the beginning of a file (64 KB, decompressed) has this format. For text without magic
+        bytes, the formats are tried in order. For a binary format, it is required in addition to the magic bytes.
     fileset : bool
         Whether it consists of several files with a common prefix. The prefix or any of the files may be given; the file with
         the first suffix is read.
@@ -63,8 +63,8 @@ class Format:
     >>> from coterie.data import FORMATS
     >>> FORMATS["parquet"].description, FORMATS["parquet"].suffixes
     ('Parquet', ('.parquet', '.pq'))
-    >>> FORMATS["parquet"].options()
-    ('label', 'sample_names', 'sample_groups', 'missing_labels', 'drop', 'keep_numeric', 'columns')
+    >>> FORMATS["parquet"].options()[:3]
+    ('label', 'sample_names', 'sample_groups')
     """
 
     name: str
@@ -96,7 +96,7 @@ class Format:
         """Return True if these first bytes of a file start with the magic bytes of the format."""
         if self.text:
             return start.lower().startswith(tuple(magic.lower() for magic in self.magic))
-        return start.startswith(self.magic)
+        return start.startswith(self.magic) and (self.looks_like is None or self.looks_like(start))
 
 
 def _first_line(head: bytes) -> bytes:
@@ -109,6 +109,12 @@ def _looks_like_libsvm(head: bytes) -> bool:
     line = _first_line(head)
     tokens = line.split(b"#")[0].split()
     return any(b":" in token for token in tokens[1:]) or (len(tokens) == 1 and b"," not in line and is_number(tokens[0]))
+
+
+def _looks_like_xlsx(head: bytes) -> bool:
+    """Return True if the first entry of a zip archive is one of a spreadsheet."""
+    name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    return name.endswith((b".xml", b".rels")) or name.startswith((b"xl/", b"docProps/", b"_rels/"))
 
 
 def is_number(token: bytes | str) -> bool:
@@ -130,6 +136,16 @@ _ENTRIES = (
         looks_like=_looks_like_libsvm,
     ),
     Format(
+        name="xlsx",
+        reader="coterie.data.readers.spreadsheet:XlsxReader",
+        description=".xlsx",
+        suffixes=(".xlsx", ".xlsm"),
+        magic=(b"PK\x03\x04",),
+        looks_like=_looks_like_xlsx,
+        labels="a column",
+        table=True,
+    ),
+    Format(
         name="npz",
         reader="coterie.data.readers.npz:NpzReader",
         description=".npz",
@@ -147,17 +163,19 @@ _ENTRIES = (
     ),
     Format(
         name="csv",
-        reader="coterie.data.readers.tabular:CsvReader",
+        reader="coterie.data.readers.delimited:CsvReader",
         description="CSV",
         suffixes=(".csv",),
         text=True,
-        looks_like=lambda head: b"," in _first_line(head) and b"\t" not in _first_line(head),
+        looks_like=lambda head: (
+            any(mark in _first_line(head) for mark in (b",", b";", b"|")) and b"\t" not in _first_line(head)
+        ),
         labels="a column",
         table=True,
     ),
     Format(
         name="tsv",
-        reader="coterie.data.readers.tabular:TsvReader",
+        reader="coterie.data.readers.delimited:TsvReader",
         description="TSV",
         suffixes=(".tsv",),
         text=True,
@@ -167,7 +185,7 @@ _ENTRIES = (
     ),
     Format(
         name="parquet",
-        reader="coterie.data.readers.tabular:ParquetReader",
+        reader="coterie.data.readers.typed_tables:ParquetReader",
         description="Parquet",
         suffixes=(".parquet", ".pq"),
         magic=(b"PAR1",),
@@ -221,11 +239,15 @@ _ENTRIES = (
 FORMATS = {entry.name: entry for entry in _ENTRIES}
 
 # First bytes of formats that are detected but not supported, and what to do instead.
-REFUSED = {b"\x93NUMPY": "this is a single NumPy array. Save it with its labels: numpy.savez(file, X=X, y=y)."}
+REFUSED = {
+    b"\x93NUMPY": "this is a single NumPy array. Save it with its labels: numpy.savez(file, X=X, y=y).",
+    b"\xd0\xcf\x11\xe0": "this is an old Excel file (.xls) or another file of Microsoft Office. Save it as .xlsx or CSV.",
+}
 
 
 # The same for formats that are detected by their suffix only.
 REFUSED_SUFFIXES = {
+    ".ods": "OpenDocument spreadsheets are not read. Save the file as .xlsx or CSV.",
     ".bgen": "BGEN is not read. Convert it: plink2 --bgen FILE.bgen ref-first --sample FILE.sample --make-pgen --out FILE.",
     ".bcf": "BCF is not read. Convert it: bcftools view FILE.bcf -O z -o FILE.vcf.gz.",
 }

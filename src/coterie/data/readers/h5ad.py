@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from scipy import sparse
 from coterie._warnings import ignored
 from coterie.bounds import MAX_DEFLATE_RATIO, check_length, check_regular, free_memory, require_memory
 from coterie.data.dataset import Dataset
+from coterie.data.encoding import ColumnEncoding
 from coterie.data.errors import DataFileError, missing_extra
 from coterie.data.memory import as_source
 from coterie.data.names import PackedStrings
@@ -30,6 +31,7 @@ from coterie.data.readers.reader import (
     row_block,
     usable_values,
 )
+from coterie.data.readers.typed_tables import sample_columns
 
 _DAMAGE = "the file is damaged or not an .h5ad file ({})."
 _SCRIPT = Path(__file__).with_name("h5ad_check.py")
@@ -56,10 +58,16 @@ class H5adReader(Reader):
         Column of ``obs`` with the labels. None and False: no labels.
     sample_groups : str, optional
         Column of ``obs`` with the sample groups, such as the donor of each cell.
+    covariates : str or list of str, optional
+        Columns of ``obs`` that are covariates. Text and categories are encoded.
+    weight : str, optional
+        Column of ``obs`` with sample weights.
     layer : str, optional
         Layer to read instead of X; ``"raw"`` stands for ``adata.raw``.
     missing_labels : {"error", "drop"}, default="error"
         Treatment of samples whose label is missing.
+    columns : list of ColumnEncoding, optional
+        Encodings of the covariates of a fitted model.
     """
 
     format = "h5ad"
@@ -71,8 +79,11 @@ class H5adReader(Reader):
         *,
         label: Any = None,
         sample_groups: Any = None,
+        covariates: Any = None,
+        weight: Any = None,
         layer: str | None = None,
         missing_labels: str = "error",
+        columns: Sequence[ColumnEncoding] | None = None,
     ) -> None:
         super().__init__(path)
         check_regular(path)
@@ -108,6 +119,8 @@ class H5adReader(Reader):
             except ValueError as error:
                 raise DataFileError(str(error), path) from error
             self.sample_groups = group_labels(found.tolist(), path, f"obs[{sample_groups!r}]")
+        own = sample_columns(self._data.obs.iloc[self._keep], covariates, weight, columns, f"{path}, obs")
+        self.covariates, self.sample_weight, self.encoding = own
         self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
         self.other_columns = obs_codes(self._data.obs, self._keep, label)
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
@@ -328,9 +341,12 @@ def from_anndata(
     *,
     label: Any = None,
     sample_groups: Any = None,
+    covariates: Any = None,
+    weight: Any = None,
     layer: str | None = None,
     missing_labels: str = "error",
     feature_names: Any = None,
+    columns: Sequence[ColumnEncoding] | None = None,
 ) -> Dataset:
     """Return the features of an AnnData object without a copy. The parameters are those of :class:`H5adReader`.
 
@@ -370,7 +386,11 @@ def from_anndata(
     y = None if labels is None else labels[0][keep]
     known = None if groups is None else group_labels(groups[keep].tolist(), "AnnData object", f"obs[{sample_groups!r}]")
     names, others = PackedStrings.pack(adata.obs_names[keep]), obs_codes(adata.obs, keep, label)
-    return Dataset(source, y, names, "anndata", notes=notes, sample_groups=known, other_columns=others)
+    own = sample_columns(adata.obs.iloc[keep], covariates, weight, columns, "AnnData object, obs")
+    return Dataset(
+        source, y, names, "anndata", notes=notes, covariates=own.covariates, sample_groups=known, other_columns=others,
+        sample_weight=own.weight, encoding=own.encoding,
+    )  # fmt: skip
 
 
 def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tuple[np.ndarray, int]:

@@ -18,6 +18,7 @@ from coterie.kernels.transposition import value_range
 
 if TYPE_CHECKING:
     from coterie.data.covariates import Covariates
+    from coterie.data.encoding import TableEncoding
 
 # Called with (done, total, what): bytes or features done, their total (None if unknown), and the current step.
 Progress: TypeAlias = Callable[[int, int | None, str], object]
@@ -58,6 +59,10 @@ class Reader:
         Whether ``other_labels`` (labels from another file, or None) replace those of the file.
     sample_groups : ndarray of str of shape (n_samples,) or None
         Sample groups, always as text, so that a file and the store made from it give the same folds.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Sample weights of the file.
+    encoding : TableEncoding or None
+        Encoding of the columns of a table, unless all are numbers.
     labels, sample_names, feature_names, feature_info, other_columns, notes
         As in :class:`coterie.data.Dataset`.
     """
@@ -80,6 +85,8 @@ class Reader:
         self.feature_info: dict[str, np.ndarray | PackedStrings] = {}
         self.covariates: Covariates | None = None
         self.sample_groups: np.ndarray | None = None
+        self.sample_weight: np.ndarray | None = None
+        self.encoding: TableEncoding | None = None
         self.other_columns: dict[str, np.ndarray] = {}
         self.notes: dict[str, Any] = {}
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from coterie._numba import boundaries, read_only, run_evenly
 from coterie.data.covariates import Covariates
+from coterie.data.encoding import COLUMN, TableEncoding
 from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
@@ -283,6 +284,17 @@ class Store:
         return Covariates(np.array(values).reshape(self.shape[0], len(names)), tuple(names))
 
     @cached_property
+    def encoding(self) -> TableEncoding | None:
+        """Encoding of the columns of the table that the store was made from, unless all were numbers."""
+        content = self.header.get("encoding")
+        if content is None:
+            return None
+        found = TableEncoding.from_json(content)
+        if found is None:
+            raise damaged(self.place.file(HEADER), "the encoding of the columns is invalid")
+        return found
+
+    @cached_property
     def sample_groups(self) -> np.ndarray | None:
         """Sample groups, or None."""
         labels = self._strings("sample_groups")
@@ -308,7 +320,12 @@ class Store:
         The first use of a sparse store reads and checks its row indices, because kernels do not check them: a
         damaged store must cause an error, not a crash.
         """
-        return divided(self.part(0, self.shape[1]), self.units)
+        found = divided(self.part(0, self.shape[1]), self.units)
+        if self.encoding is not None:
+            info = self.feature_info
+            found = annotated(found, {COLUMN: info[COLUMN]} if COLUMN in info else {})
+            found.encoding = self.encoding
+        return found
 
     @property
     def units(self) -> int:

@@ -122,6 +122,7 @@ class StoreWriter:
                 "notes": reader.notes,
                 "units": reader.units,
                 "feature_info": list(reader.feature_info),
+                **({} if reader.encoding is None else {"encoding": reader.encoding.to_json()}),
                 "arrays": self.arrays,
             }
         )
