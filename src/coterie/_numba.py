@@ -34,6 +34,8 @@ from numba.core import event
 from numba.extending import intrinsic
 from threadpoolctl import ThreadpoolController
 
+from coterie._compiler import compiled as compile_kernel
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # NaN and infinity must be preserved, because invalid values are detected by them. So the "fast" flags may only reorder and
@@ -61,9 +63,9 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
             "no_cfunc_wrapper": True,  # Kernels are called from Python and from each other, never as C functions.
         }
         try:
-            compiled: Any = numba.njit(cache=True, **options)(function)
+            compiled: Any = compile_kernel(function, cache=True, options=options)
         except RuntimeError:  # No writable folder for the cache exists.
-            return numba.njit(cache=False, **options)(function)
+            return cast(F, compile_kernel(function, cache=False, options=options))
         # numba compares only the time of the kernel's own file. A kernel contains the kernels that it calls, and the index of
         # its cache refers to their types, so the files of all kernels count.
         index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
