@@ -15,15 +15,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba import config
+import numba
+from numba.core import dispatcher
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.dispatcher import _FunctionCompiler
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import IRLegalization
 
+# These modules set attributes that their types do not mention.
+settings: Any = numba.config
+_FunctionCompiler: Any = getattr(dispatcher, "_FunctionCompiler")  # noqa: B009
 _ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"
 
 
@@ -62,10 +65,11 @@ class _OuterLibrary(JITCodeLibrary):
     def finalize(self) -> None:
         self._own = {function.name for function in self._final_module.functions if not function.is_declaration}
         super().finalize()
+        codegen: Any = self._codegen
         for variable in self._final_module.global_variables:
             environment = lookup_environment(variable.name) if variable.name.startswith(_ENVIRONMENT_PREFIX) else None
             if environment is not None:
-                self._codegen.set_env(variable.name, environment)
+                codegen.set_env(variable.name, environment)
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
@@ -130,7 +134,7 @@ class _OuterCompiler(_FunctionCompiler):
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         self.inner.compile(tuple(args))
-        result = self.inner.overloads[tuple(args)]
+        result: Any = self.inner.overloads[tuple(args)]
         context = result.target_context
         library = _OuterLibrary(context.codegen(), result.library.name)
         library.enable_object_caching()
@@ -147,9 +151,9 @@ class Kernel(CPUDispatcher):
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(py_func, locals, targetoptions)
         given = py_func, self.targetdescr, self.targetoptions, self.locals, _InnerPipeline
-        self._inner = CPUDispatcher(py_func, self.locals, self.targetoptions)
+        self._inner: Any = CPUDispatcher(py_func, self.locals, self.targetoptions)
         self._inner._compiler = _InnerCompiler(*given)
-        self._compiler = _OuterCompiler(self._inner, *given)
+        self._compiler: Any = _OuterCompiler(self._inner, *given)
 
     def compile(self, sig: Any) -> Any:
         """Compile the outer function for the given types, or load it from the cache."""
@@ -179,7 +183,7 @@ def _without_collections() -> Iterator[None]:
 
 def compiled(function: Callable[..., Any], *, cache: bool, options: dict[str, Any]) -> Any:
     """Return a function as a kernel."""
-    if config.DISABLE_JIT:
+    if settings.DISABLE_JIT:
         return function
     kernel = Kernel(function, targetoptions={**options, "nopython": True, "boundscheck": None})
     if cache:
