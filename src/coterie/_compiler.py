@@ -27,6 +27,7 @@ from numba.core.typed_passes import IRLegalization
 # These modules set attributes that their types do not mention.
 settings: Any = numba.config
 _FunctionCompiler: Any = getattr(dispatcher, "_FunctionCompiler")  # noqa: B009
+_Dispatcher: Any = CPUDispatcher
 _ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"
 
 
@@ -151,7 +152,7 @@ class Kernel(CPUDispatcher):
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
         super().__init__(py_func, locals, targetoptions)
         given = py_func, self.targetdescr, self.targetoptions, self.locals, _InnerPipeline
-        self._inner: Any = CPUDispatcher(py_func, self.locals, self.targetoptions)
+        self._inner = _Dispatcher(py_func, self.locals, self.targetoptions)
         self._inner._compiler = _InnerCompiler(*given)
         self._compiler: Any = _OuterCompiler(self._inner, *given)
 
