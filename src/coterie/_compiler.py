@@ -4,8 +4,9 @@ By default numba optimises a function and generates machine code for it, and doe
 function that calls it, level by level. Moreover, copies of a function in several cached functions share one symbol. Which of
 them runs depends on what has been loaded first, and so would the last bits of sums that may be reordered.
 
-Here a call from one kernel to another refers to an *inner* function: intermediate code, which is neither optimised nor
-translated. The *outer* function, which Python calls, contains private copies of the inner functions that it needs.
+Here a call from one kernel to another refers to an *inner* function: intermediate code, which is not translated to machine
+code, and is optimised only if its sums may be reordered. The *outer* function, which Python calls, contains private copies of
+the inner functions that it needs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,12 @@ class _NoEngine:
 
 
 class _InnerLibrary(JITCodeLibrary):
-    """Intermediate code of an inner function."""
+    """Intermediate code of an inner function.
+
+    If its sums may be reordered, it is optimised before it is copied, so that all callers add in the same order.
+    """
+
+    may_reorder = False
 
     @property
     def codegen(self) -> Any:
@@ -48,9 +54,12 @@ class _InnerLibrary(JITCodeLibrary):
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
+        if self.may_reorder:
+            super()._optimize_functions(ll_module)
 
     def _optimize_final_module(self) -> None:
-        pass
+        if self.may_reorder:
+            super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -90,6 +99,7 @@ class _CreateInnerLibrary(FunctionPass):
 
     def run_pass(self, state: Any) -> bool:
         state.library = _InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.may_reorder = bool(state.flags.fastmath)
         state.flags.no_cpython_wrapper = True
         return False
 
