@@ -1,7 +1,8 @@
 """Compile times: seconds per kernel and specialisation, for first fits in fresh processes with an empty numba cache.
 
 Seconds are processor times, which other processes affect less than wall times. The seconds of a kernel exclude those of the
-kernels that it calls. Functions of numba that kernels use (such as ``np.empty``) are listed together.
+kernels that it calls, but include their optimisation as a part of a kernel that Python calls. Functions of numba that kernels
+use (such as ``np.empty``) are listed together.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ FITS = {
     "regression": "GroupDiscoveryRegressor(20).fit(X, y)",
     "several classes": "GroupDiscoveryClassifier(20).fit(X, np.digitize(y, [-1.0, 1.0]))",
     "one class": "GroupDiscoveryOneClass(20).fit(X)",
+    "cross-validation": "GroupDiscoveryClassifierCV(20).fit(X, y > 0)",
+    "logistic loss, cross-validation": "GroupDiscoveryClassifierCV(20, loss='logistic').fit(X, y > 0)",
     "validation and confidence": (
         "model = GroupDiscoveryClassifierCV(20).fit(X, y > 0); group_confidence(model, X, y > 0, n_pairs=3, n_permutations=1)"
     ),

@@ -1,4 +1,4 @@
-"""Compilation of kernels and threads. The only module that imports numba's compiler.
+"""Compilation of kernels and threads. Only this module and :mod:`coterie._compiler` import numba.
 
 Every kernel of Coterie is a plain function decorated with :func:`kernel`. It is compiled lazily (so that read-only memory
 maps, all value types and both index types work), cached on disk, and releases the GIL. There is one compiled version. For
@@ -34,6 +34,8 @@ from numba.core import event
 from numba.extending import intrinsic
 from threadpoolctl import ThreadpoolController
 
+from coterie._compiler import compiled as compile_kernel
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # NaN and infinity must be preserved, because invalid values are detected by them. So the "fast" flags may only reorder and
@@ -61,9 +63,9 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
             "no_cfunc_wrapper": True,  # Kernels are called from Python and from each other, never as C functions.
         }
         try:
-            compiled: Any = numba.njit(cache=True, **options)(function)
+            compiled: Any = compile_kernel(function, cache=True, options=options)
         except RuntimeError:  # No writable folder for the cache exists.
-            return numba.njit(cache=False, **options)(function)
+            return cast(F, compile_kernel(function, cache=False, options=options))
         # numba compares only the time of the kernel's own file. A kernel contains the kernels that it calls, and the index of
         # its cache refers to their types, so the files of all kernels count.
         index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
@@ -76,9 +78,9 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
 
 @lru_cache(maxsize=1)
 def _kernel_files_stamp() -> str:
-    """Return a digest of the names, times and sizes of the files with kernels."""
-    digest = hashlib.sha256()
-    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+    """Return a digest of the names, times and sizes of the files with kernels and of their compiler."""
+    digest, folder = hashlib.sha256(), Path(__file__).parent
+    for path in [folder / "_compiler.py", *sorted((folder / "kernels").glob("*.py"))]:
         status = path.stat()
         digest.update(f"{path.name} {status.st_mtime_ns} {status.st_size};".encode())
     return digest.hexdigest()
@@ -90,7 +92,11 @@ def is_compiled(function: Any) -> bool:
 
 
 class Compilation(NamedTuple):
-    """Compilation of one specialisation of a function. ``seconds`` is processor time without the functions called by it."""
+    """Compilation of one specialisation of a function. ``seconds`` is processor time.
+
+    The seconds do not include the translation of the functions that it calls to intermediate code. They include the time to
+    optimise that code as a part of a function that Python calls.
+    """
 
     module: str
     name: str
@@ -103,6 +109,7 @@ class _CompilationRecorder(event.Listener):
 
     def __init__(self) -> None:
         self.compilations: list[Compilation] = []
+        self._places: dict[tuple[str, str, tuple[str, ...]], int] = {}
         self._open: list[list[float]] = []  # start, and seconds of the functions called
 
     def on_start(self, event: Any) -> None:
@@ -116,7 +123,13 @@ class _CompilationRecorder(event.Listener):
         if self._open:
             self._open[-1][1] += seconds
         function, types = event.data["dispatcher"].py_func, event.data["args"]
-        self.compilations.append(Compilation(function.__module__, function.__name__, tuple(map(str, types)), seconds - inner))
+        key = function.__module__, function.__name__, tuple(map(str, types))
+        # A kernel has an inner and an outer function; see coterie._compiler.
+        place = self._places.setdefault(key, len(self.compilations))
+        if place == len(self.compilations):
+            self.compilations.append(Compilation(*key, 0.0))
+        before = self.compilations[place]
+        self.compilations[place] = before._replace(seconds=before.seconds + seconds - inner)
 
 
 @contextmanager

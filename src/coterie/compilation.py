@@ -36,6 +36,10 @@ from coterie.redundancy.estimator import GlobalRedundancySelector
 _N_SAMPLES, _N_FEATURES, _N_SELECTED = 90, 60, 6
 # Copies of the features, with noise, from which groups and profiles are computed by the kernels for many features.
 _N_COPIES = 12
+# Samples and features from which single fits on dense data verify rounds in batches, and support features of such a fit.
+_N_BIG_SAMPLES, _N_BIG_FEATURES, _N_BIG_SELECTED = 512, 1 << 13, 10
+# Features of such data that predict the labels, and the share of the samples in which they do.
+_N_PREDICTIVE, _PREDICTIVE_SHARE = 200, 0.7
 # Types of values, with both orders of dense arrays and with the types of indices of sparse arrays.
 _DENSE_TYPES = ("float64", "float32", "int8", "uint8")
 _SPARSE_TYPES = (("float64", "int32"), ("float64", "int64"), ("float32", "int32"), ("uint8", "int32"))
@@ -73,6 +77,23 @@ class Example:
         """Return the features in both orders and as a sparse array."""
         return self.dense(order="C"), self.dense(order="F"), self.sparse()
 
+    def counts(self) -> np.ndarray:
+        """Return counts that depend on the features."""
+        return np.floor(np.exp(0.5 * self.target))
+
+    def several(self) -> np.ndarray:
+        """Return two numeric targets."""
+        return np.column_stack([self.target, self.X[:, 0] + 0.1 * self.target])
+
+    def big(self, dtype: str, order: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return data and labels, large enough for rounds that are verified in batches."""
+        rng = np.random.default_rng(0)
+        X = rng.integers(0, 4, (_N_BIG_SAMPLES, _N_BIG_FEATURES), dtype=np.int8)
+        y = rng.random(_N_BIG_SAMPLES) < 0.5
+        known = rng.random((_N_BIG_SAMPLES, _N_PREDICTIVE)) < _PREDICTIVE_SHARE
+        X[:, :_N_PREDICTIVE] = np.where(known, 3 * y[:, None], X[:, :_N_PREDICTIVE])
+        return np.array(X, dtype=dtype, order="F" if order == "F" else "C"), y
+
     def many(self) -> tuple[Any, ...]:
         """Return more features, in the same layouts."""
         noise = np.random.default_rng(0).random((_N_SAMPLES, _N_COPIES * _N_FEATURES))
@@ -101,6 +122,25 @@ def _classes(data: Example) -> None:
 def _regression(data: Example) -> None:
     for X in data.layouts():
         GroupDiscoveryRegressor(_N_SELECTED).fit(X, data.target).predict(X)
+
+
+def _losses(data: Example) -> None:
+    classifier, regressor = GroupDiscoveryClassifier, GroupDiscoveryRegressor
+    for X in data.layouts():
+        for y in (data.sign, data.classes):
+            classifier(_N_SELECTED, loss="logistic").fit(X, y).predict_proba(X)
+        for loss, y in (("poisson", data.counts()), ("huber", data.target), ("squared", data.several())):
+            regressor(_N_SELECTED, loss=loss).fit(X, y).predict(X)
+        GroupDiscoveryClassifierCV(_N_SELECTED, cv=3, loss="logistic").fit(X, data.sign)
+        for loss, y in (("poisson", data.counts()), ("huber", data.target), ("squared", data.several())):
+            GroupDiscoveryRegressorCV(_N_SELECTED, cv=3, loss=loss).fit(X, y)
+
+
+def _many_features(data: Example) -> None:
+    for dtype in _DENSE_TYPES:
+        for order in ("C", "F"):
+            X, y = data.big(dtype, order)
+            GroupDiscoveryClassifier(_N_BIG_SELECTED, n_features_per_round=1).fit(X, y)
 
 
 def _survival(data: Example) -> None:
@@ -186,6 +226,8 @@ PROBLEMS: Mapping[str, Callable[[Example], None]] = {
     "sparse": _sparse,
     "classes": _classes,
     "regression": _regression,
+    "losses": _losses,
+    "many features": _many_features,
     "survival": _survival,
     "one class": _one_class,
     "correlations": _correlations,

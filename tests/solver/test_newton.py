@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from coterie.data import FeatureView, as_source
 from coterie.kernels import newton
-from coterie.kernels.losses import SQUARED_HINGE, evaluate_loss
+from coterie.kernels.losses import SQUARED_HINGE, evaluate_loss, smooth_marker
 from coterie.solver.block_problem import penalty
 from coterie.solver.design import design_of
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
@@ -118,7 +118,9 @@ def test_evaluation_by_kind(rng):
     y, z = rng.standard_normal(8), rng.standard_normal((8, 1))
     loss = SquaredLoss(y, np.ones(8), 3.0, True, constant=2.0)
     offsets, residual, curvature = np.empty((1, 1)), np.empty((1, 8)), np.empty((1, 8))
-    value, conjugate = evaluate_loss(loss.arrays, z, np.zeros((1, 1)), offsets, residual, curvature)
+    value, conjugate = evaluate_loss(
+        loss.arrays, smooth_marker(loss.arrays), z, np.zeros((1, 1)), offsets, residual, curvature
+    )
     error = y - z[:, 0]
     error = error - error.mean()
     assert value == pytest.approx(1.5 * error @ error + 2.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from coterie.data import FeatureView, as_source
-from coterie.kernels.losses import evaluate_loss
+from coterie.kernels.losses import evaluate_loss, smooth_marker
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import DenseDesign, Rows, design_of
 from coterie.solver.loss import COMPILED, Loss, Targets, require
@@ -59,7 +59,9 @@ def test_compiled_form(rng, name, fit_intercept):
     z = rng.standard_normal((50, 3))
     state, arrays = joint.evaluate(z), joint.arrays
     offsets, residual, curvature = np.empty(arrays.mass.shape), np.empty((3, 50)), np.empty((3, 50))
-    value, conjugate = evaluate_loss(arrays, z, np.full(offsets.shape, np.inf), offsets, residual, curvature)
+    value, conjugate = evaluate_loss(
+        arrays, smooth_marker(arrays), z, np.full(offsets.shape, np.inf), offsets, residual, curvature
+    )
     assert (value, conjugate) == pytest.approx((state.value, state.conjugate), rel=1e-11)
     np.testing.assert_allclose(residual.T, state.residual, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(curvature.T, state.curvature, rtol=1e-9)

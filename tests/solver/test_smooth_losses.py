@@ -9,7 +9,7 @@ from scipy import optimize, sparse
 from sklearn.linear_model import HuberRegressor, LogisticRegression, PoissonRegressor
 
 from coterie.data import FeatureView, as_source
-from coterie.kernels.losses import evaluate_loss
+from coterie.kernels.losses import evaluate_loss, smooth_marker
 from coterie.solver import master as master_module
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import DenseDesign, Rows, design_of
@@ -151,7 +151,7 @@ def test_the_compiled_form_is_the_same(rng, name):
     z = rng.standard_normal((60, loss.n_outputs))
     state, own = loss.evaluate(z), loss.arrays
     offsets, residual, curvature = np.empty(own.mass.shape), np.empty((loss.n_outputs, 60)), np.empty((loss.n_outputs, 60))
-    value, conjugate = evaluate_loss(own, z, np.full(own.mass.shape, np.inf), offsets, residual, curvature)
+    value, conjugate = evaluate_loss(own, smooth_marker(own), z, np.full(own.mass.shape, np.inf), offsets, residual, curvature)
     assert (value, conjugate) == (state.value, state.conjugate)
     np.testing.assert_array_equal(residual.T, state.residual)
     np.testing.assert_array_equal(curvature.T, state.curvature)

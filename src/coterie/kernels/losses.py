@@ -1,4 +1,4 @@
-"""The losses in compiled form: one kernel evaluates any of them, so that solvers are compiled once for all losses.
+"""The losses in compiled form: one kernel evaluates them, in one version for smooth losses and one for all others.
 
 A new loss adds a constant and a branch of :func:`evaluate_loss`. A loss without a branch works as well: the general solver
 then calls its Python methods.
@@ -79,18 +79,23 @@ class Evaluation(NamedTuple):
     offsets: np.ndarray
 
 
+def smooth_marker(loss: LossArrays) -> bool | None:
+    """Return True for losses of coterie.kernels.smooth, else None. Code of the other losses is then not compiled."""
+    return None if loss.kind in (SQUARED_HINGE, SQUARED) else True
+
+
 @kernel()
-def evaluate_loss(loss, outputs, guess, offsets, residual, curvature):
+def evaluate_loss(loss, smooth, outputs, guess, offsets, residual, curvature):
     """Return value and conjugate of a loss at given outputs, with offsets eliminated.
 
-    ``guess`` contains initial offsets. ``offsets`` (outputs, strata), ``residual`` and ``curvature`` (outputs, samples) are
-    written.
+    ``smooth`` is :func:`smooth_marker` of the loss. ``guess`` contains initial offsets. ``offsets`` (outputs, strata),
+    ``residual`` and ``curvature`` (outputs, samples) are written.
     """
-    if loss.kind == SQUARED:
-        return squared_losses(
-            outputs, loss.targets, loss.weight, loss.C, loss.factors, loss.constant, offsets, residual, curvature
-        )
-    if loss.kind == SQUARED_HINGE:
+    if smooth is None:
+        if loss.kind == SQUARED:
+            return squared_losses(
+                outputs, loss.targets, loss.weight, loss.C, loss.factors, loss.constant, offsets, residual, curvature
+            )
         return squared_hinges(
             outputs, loss.codes, loss.classes, loss.weight, loss.C, loss.mass, guess, offsets, residual, curvature
         )

@@ -467,7 +467,7 @@ def _copy(source, target):
 
 
 @kernel()
-def proximal_newton(design, loss, blocks, coef, guess, limits, several):
+def proximal_newton(design, loss, blocks, coef, guess, limits, several, smooth):
     r"""Make proximal Newton steps from the weights ``coef`` and return the best solution.
 
     Parameters
@@ -486,6 +486,8 @@ def proximal_newton(design, loss, blocks, coef, guess, limits, several):
         When to stop.
     several : bool or None
         True if there are several outputs, None if there is one. Code of the other case is then not compiled.
+    smooth : bool or None
+        :func:`~coterie.kernels.losses.smooth_marker` of the loss.
 
     Returns
     -------
@@ -509,7 +511,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits, several):
     values, vectors = np.empty((n_outputs, size)), np.empty((n_outputs, size, widest))
 
     _output(design, coef, outputs)
-    value, conjugate = evaluate_loss(loss, outputs, guess, offsets, residual, curvature)
+    value, conjugate = evaluate_loss(loss, smooth, outputs, guess, offsets, residual, curvature)
     best_gap, best_value, best_conjugate, best_primal, best_dual, n_iter = np.inf, 0.0, 0.0, 0.0, 0.0, -1
     stalled = 0
     last = limits.max_steps + limits.extra_steps
@@ -548,7 +550,9 @@ def proximal_newton(design, loss, blocks, coef, guess, limits, several):
             for i in range(n_samples):
                 for c in range(n_outputs):
                     trial_outputs[i, c] = outputs[i, c] + step * along[i, c]
-            value, conjugate = evaluate_loss(loss, trial_outputs, offsets, trial_offsets, trial_residual, trial_curvature)
+            value, conjugate = evaluate_loss(
+                loss, smooth, trial_outputs, offsets, trial_offsets, trial_residual, trial_curvature
+            )
             if _decreases(0.5 * _sum_of_norms(trial, blocks)[0] ** 2 + value, primal, step * predicted):
                 found = True
                 break

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.kernels.losses import Evaluation, LossArrays
+from coterie.kernels.losses import Evaluation, LossArrays, smooth_marker
 from coterie.kernels.newton import NewtonLimits, NewtonResult, proximal_newton
 from coterie.kernels.path import PathState
 from coterie.solver.block_problem import (
@@ -297,7 +297,8 @@ class Master:
     ) -> NewtonResult:
         """Make compiled Newton steps on a given design; see :func:`coterie.kernels.newton.proximal_newton`."""
         several = None if coef.shape[1] == 1 else True
-        return NewtonResult(*proximal_newton(design, self._merged.arrays, blocks, coef, offsets, limits, several))
+        arrays = self._merged.arrays
+        return NewtonResult(*proximal_newton(design, arrays, blocks, coef, offsets, limits, several, smooth_marker(arrays)))
 
     def _certify(
         self,
