@@ -166,6 +166,15 @@ def _validated_fit(data: str, threads: int) -> Callable[[], Any]:
     )
 
 
+def _separable(threads: int) -> Callable[[], Any]:
+    """Return a validated fit of separable classes, with values of C like those of LogisticRegressionCV."""
+    from coterie import GroupDiscoveryClassifierCV
+
+    X, y = _two_classes("su")
+    settings = {"Cs": [1e-4, 1e-2, 1.0, 1e2, 1e4], "nested": True, "predict_with": "support", "random_state": 0}
+    return lambda: GroupDiscoveryClassifierCV(60, n_jobs=threads, **settings).fit(X, y)
+
+
 def _logistic(data: str) -> Callable[[], Any]:
     from sklearn.linear_model import LogisticRegressionCV
     from sklearn.preprocessing import StandardScaler
@@ -188,6 +197,10 @@ for _data in ("colon shape", "shipp", "su"):
             lambda _, __, data=_data, threads=_threads: _validated_fit(data, threads)
         )
     TASKS[f"nested scores: {_data}, LogisticRegressionCV(l1, 8 C)"] = lambda _, __, data=_data: _logistic(data)
+for _threads in (1, 2):
+    TASKS[f"nested scores: su, C from 1e-4 to 1e4, {_threads} thread{'s'[: _threads - 1]}"] = lambda _, __, threads=_threads: (
+        _separable(threads)
+    )
 for _data in ("shipp", "gravier", "gordon"):
     TASKS[f"discover: {_data}, one thread"] = lambda _, __, data=_data: _discover(data, 1)
 

@@ -40,6 +40,8 @@ _N_COPIES = 12
 _N_BIG_SAMPLES, _N_BIG_FEATURES, _N_BIG_SELECTED = 512, 1 << 13, 10
 # Features of such data that predict the labels, and the share of the samples in which they do.
 _N_PREDICTIVE, _PREDICTIVE_SHARE = 200, 0.7
+# Features and C of a search in which the classes become separable, and repetitions of the samples for large samples.
+_N_SEPARATING, _LARGE_C, _N_REPETITIONS = 40, 1e5, 4
 # Types of values, with both orders of dense arrays and with the types of indices of sparse arrays.
 _DENSE_TYPES = ("float64", "float32", "int8", "uint8")
 _SPARSE_TYPES = (("float64", "int32"), ("float64", "int64"), ("float32", "int32"), ("uint8", "int32"))
@@ -171,6 +173,11 @@ def _validation(data: Example) -> None:
         GroupDiscoveryClassifierCV(_N_SELECTED, cv=3).fit(X, data.classes)
         GroupDiscoveryRegressorCV(_N_SELECTED, cv=3, nested=True).fit(X, data.target)
         GroupDiscoveryOneClassCV(_N_SELECTED, cv=3).fit(X, np.where(data.sign, 1, -1))
+    # Separable classes, and models of whole groups with many more samples than members.
+    X = data.dense()
+    GroupDiscoveryClassifierCV(_N_SEPARATING, Cs=[_LARGE_C], cv=3, predict_with="support").fit(X, data.sign)
+    more = np.tile(X, (_N_REPETITIONS, 1))
+    GroupDiscoveryClassifierCV(_N_SELECTED, Cs=2, cv=3, predict_with="groups").fit(more, np.tile(data.sign, _N_REPETITIONS))
 
 
 def _confidence(data: Example) -> None:

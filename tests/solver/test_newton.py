@@ -135,10 +135,10 @@ def test_factorisation_and_elimination(rng):
     system = columns.T @ columns
     lower, solved = np.tril(system), right.copy()
     lower[np.triu_indices(5, 1)] = np.nan
-    assert newton._factorise(lower)
-    newton._solve_columns(lower, solved)
+    assert newton.factorise(lower)
+    newton.solve_columns(lower, solved)
     np.testing.assert_allclose(solved, np.linalg.solve(system, right))
-    assert not newton._factorise(np.diag([1.0, 0.0]))
+    assert not newton.factorise(np.diag([1.0, 0.0]))
     system = np.array([[0.0, 2.0, 1.0, 4.0], [1.0, 0.0, 1.0, 3.0], [1.0, 1.0, 0.0, 2.0]])
     expected = np.linalg.solve(system[:, :3], system[:, 3])
     assert newton._eliminate(system)

@@ -1,11 +1,13 @@
 """Linear models in terms of the products between samples: equal to those fitted to the columns, with certificates."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.kernels.ridge import _factorise, _solve_lower, _solve_upper
+from coterie.kernels.ridge import _factorise, _solve_lower, _solve_upper, _update_gram
 from coterie.solver import ridge
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import DenseDesign
@@ -61,10 +63,10 @@ def test_models_are_those_of_the_columns(seed, kind, n_samples, n_features, log_
     losses = losses_of(kind, rng, X, weight, 10.0**log_c, fit_intercept, n_covariates)
     problem = SampleProblem.of(losses)
     assert problem is not None
-    fit = problem.fit(X @ X.T)
-    assert fit.gap.max() <= 1e-10
-    assert (fit.residual[:, :n_left_out] == 0.0).all()
-    for c, loss in enumerate(losses):
+    fits = [problem.fit(X @ X.T), problem.fit_columns(X)[0]]
+    for fit, (c, loss) in product(fits, enumerate(losses)):
+        assert fit.gap.max() <= 1e-10
+        assert (fit.residual[:, :n_left_out] == 0.0).all()
         reference = by_columns(loss, X)
         expected = (X @ reference.coef)[:, 0]
         size = 1e-6 * max(np.abs(expected).max(), 1.0)
@@ -106,6 +108,44 @@ def test_large_weights_of_the_loss_converge(rng, C):
     assert fit.converged
     assert fit.gap[0] <= 1e-10
     assert fit.n_iter[0] < 100
+
+
+@pytest.mark.parametrize("kind", ["several classes", "numbers"])
+def test_weights_of_some_columns_save_steps_and_do_not_change_the_models(rng, kind):
+    X = rng.standard_normal((90, 20))
+    problem = SampleProblem.of(losses_of(kind, rng, X, np.ones(90), 1.0, True, 2))
+    cold, expected = problem.fit_columns(X)
+    warm, coef = problem.fit_columns(X, expected)
+    assert cold.converged
+    assert (warm.n_iter == 1).all()
+    np.testing.assert_allclose(coef, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    _, some = problem.fit_columns(X[:, :15])
+    grown, coef = problem.fit_columns(X, some)
+    assert grown.n_iter.sum() <= cold.n_iter.sum()
+    np.testing.assert_allclose(coef, expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3, 1e6])
+def test_large_weights_of_the_loss_converge_in_columns(rng, C):
+    X = rng.standard_normal((120, 20))
+    y = np.where(X[:, 0] + 2 * rng.standard_normal(120) > 0, 1.0, -1.0)
+    fit, _ = SampleProblem.of([UnitHinge(y, np.ones(120), C, True)]).fit_columns(X)
+    assert fit.converged
+    assert fit.gap[0] <= 1e-10
+
+
+@given(seed=st.integers(0, 10_000), n_samples=st.integers(1, 30), size=st.integers(1, 12))
+@settings(max_examples=30, deadline=None)
+def test_products_are_updated_for_changed_samples(seed, n_samples, size):
+    rng = np.random.default_rng(seed)
+    X, weight = rng.standard_normal((n_samples, size)), rng.random(n_samples)
+    known, gram, changed = np.zeros(n_samples, dtype=bool), np.zeros((size, size)), np.empty(n_samples, dtype=np.int64)
+    for share in (0.7, 0.6, 0.0, 1.0):
+        active = rng.random(n_samples) < share
+        _update_gram(X, weight, active, known, changed, gram)
+        np.testing.assert_array_equal(known, active)
+        expected = X[active].T @ (weight[active, None] * X[active])
+        np.testing.assert_allclose(np.triu(gram), np.triu(expected), atol=1e-12)
 
 
 def test_losses_without_a_kernel_are_fitted_to_columns(rng):

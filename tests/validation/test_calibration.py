@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
+from coterie.validation import calibration
 from coterie.validation.calibration import Calibration, calibrate
 from tests.estimators.chosen import chosen_estimator
 
@@ -239,3 +240,17 @@ def test_an_invalid_calibration_in_a_file_raises(tmp_path):
             coterie.save(forged, tmp_path / "model")
             with pytest.raises(ValueError, match=f"'{name}'"):
                 coterie.load(tmp_path / "model")
+
+
+def test_two_classes_by_the_formulas_of_several(rng):
+    """Loss, probabilities and derivatives for two classes are those of the general code, also for extreme logits."""
+    values, targets, weight = rng.standard_normal((4, 30)), rng.random(30), rng.random(30)
+    found = np.column_stack([10.0 ** np.arange(-1.0, 3.0), np.zeros(4), rng.standard_normal(4)])
+    both = np.stack([np.zeros_like(values), values], axis=2), np.column_stack([1.0 - targets, targets])
+    share, loss = calibration._loss(found, *both, weight)
+    own_share, own_loss = calibration._loss_of_two(found, values, targets, weight)
+    np.testing.assert_allclose(own_loss, loss, rtol=1e-12)
+    np.testing.assert_allclose(own_share, share[:, :, 1], rtol=1e-12, atol=1e-300)
+    expected = calibration._derivatives(both[0], share, both[1], weight)
+    for ours, theirs in zip(calibration._derivatives_of_two(values, own_share, targets, weight), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)

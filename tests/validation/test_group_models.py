@@ -78,11 +78,19 @@ def test_outputs_are_those_of_models_on_the_columns_of_the_members(rng, kind, ad
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("_MAX_SAMPLES", 0), ("_FEW_SAMPLES", 0), ("_KEPT_BYTES", 0), ("_READ_COLUMNS", 7), ("_PRECISION", -1.0)],
+    [
+        ("_MAX_SAMPLES", 0),
+        ("_FEW_SAMPLES", 0),
+        ("_MAX_MEMBERS", 0),
+        ("_KEPT_BYTES", 0),
+        ("_READ_COLUMNS", 7),
+        ("_PRECISION", -1.0),
+    ],
 )
-def test_every_way_has_the_same_outputs(rng, monkeypatch, name, value):
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_every_way_has_the_same_outputs(rng, monkeypatch, name, value, is_sparse):
     """Columns are kept or read again, and models are fitted to products between samples or to the columns."""
-    loops, members = paths(rng, "several classes")
+    loops, members = paths(rng, "several classes", is_sparse=is_sparse)
     expected = all_outputs(loops, members)
     used = []
     fit = group_models.fit_members
@@ -90,12 +98,14 @@ def test_every_way_has_the_same_outputs(rng, monkeypatch, name, value):
     monkeypatch.setattr(group_models, name, value)
     if name == "_READ_COLUMNS":
         monkeypatch.setattr(group_models, "_KEPT_BYTES", 0)
+    if name == "_MAX_MEMBERS":
+        monkeypatch.setattr(group_models, "_FEW_SAMPLES", 0)
     found = all_outputs(loops, members)
     for ours, theirs in zip(chain(*found), chain(*expected), strict=True):
         np.testing.assert_allclose(ours.outputs, theirs.outputs, rtol=1e-6, atol=1e-6 * np.abs(theirs.outputs).max())
     if name in ("_MAX_SAMPLES", "_PRECISION"):
         assert len(used) == sum(map(len, expected))
-    elif name == "_FEW_SAMPLES":
+    elif name == "_MAX_MEMBERS":
         assert used
         assert max(used) <= 60
     else:

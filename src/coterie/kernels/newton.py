@@ -298,9 +298,9 @@ def _newton_directions(own, slope, weights, curved, owner, norms, direction):
             for j in range(i + 1):
                 system[i, j] = own[c, i, j]
             system[i, i] += total / norms[owner[i]]
-        if not _factorise(system):
+        if not factorise(system):
             return False
-        _solve_columns(system, solved[c])
+        solve_columns(system, solved[c])
         for i in range(n):
             unit = weights[c, i] / norms[owner[i]]
             for k in range(n_blocks + 1):
@@ -369,7 +369,7 @@ def _model_value(linear, weights, curved, owner, norms):
 
 
 @kernel()
-def _factorise(system):
+def factorise(system):
     """Replace the lower half of a symmetric matrix by its Cholesky factor. Returns False if it is not positive definite."""
     n = system.shape[0]
     column = np.empty(n)
@@ -389,7 +389,7 @@ def _factorise(system):
 
 
 @kernel()
-def _solve_columns(factor, right):
+def solve_columns(factor, right):
     """Solve with a Cholesky factor for several columns, which are overwritten."""
     n, n_columns = right.shape
     for i in range(n):

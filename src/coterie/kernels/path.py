@@ -80,7 +80,7 @@ class PathRecord(NamedTuple):
         Eliminated offsets after each round.
     residuals : ndarray of shape (n_rounds + 1, n_outputs, n_rows)
         Dual variables before the first round and after each round.
-    figures : ndarray of shape (n_rounds, 8)
+    figures : ndarray of shape (n_rounds, 9)
         Numbers described by :data:`FIGURES`.
     closed_in : ndarray of int
         Round in which a walk visited a feature of the working set, -1 for none.
@@ -97,8 +97,8 @@ class PathRecord(NamedTuple):
 
 
 # Columns of PathRecord.figures: the lowest score that the walk visited, the highest score, dual and primal objective, value
-# and conjugate of the loss, Newton steps, and correlations evaluated.
-FIGURES = ("low", "best", "dual", "primal", "value", "conjugate", "n_iter", "n_correlations")
+# and conjugate of the loss, Newton steps, correlations evaluated, and 1 if Newton steps on a problem so far did not converge.
+FIGURES = ("low", "best", "dual", "primal", "value", "conjugate", "n_iter", "n_correlations", "separable")
 
 
 @kernel(reorder=True)

@@ -1,4 +1,4 @@
-r"""Kernel of linear models with a squared norm, in terms of the inner products between samples.
+r"""Kernels of linear models with a squared norm, in terms of the inner products between samples, or of the columns.
 
 .. math:: \min_{w, a} \tfrac12\|w\|^2 + \tfrac12\sum_k\lambda_k a_k^2 + \tfrac12\sum_i c_i\,(t_i - x_i'w - b_i'a)^2_{[+]}
 
@@ -12,6 +12,11 @@ For a given set A of samples whose errors count, the optimum solves
 
 by one Cholesky factorisation. Newton's method with an exact line search repeats this with the set at the new point. It ends
 exactly when the set does not change.
+
+If there are fewer columns than samples, the weights are the unknowns instead (:func:`fit_columns`). With the columns of B
+appended to X, and with :math:`\lambda = 1` for the features, the optimum for a set A solves
+
+.. math:: (X_A'\mathrm{diag}(c_A)X_A + \mathrm{diag}(\lambda))\,w = X_A'\mathrm{diag}(c_A)\,t_A.
 """
 
 from __future__ import annotations
@@ -403,3 +408,148 @@ def fit_outputs(products, targets, weight, beside, penalty, hinge, warm, active,
         primal, dual = _objectives(target, weight, beside, penalty, hinge, residual[c], outputs[c], coef[c])
         objectives[c, 0] = primal
         objectives[c, 1] = dual
+
+
+@kernel()
+def _update_gram(design, weight, active, known, changed, gram):
+    """Update the upper half of the weighted products of columns over the ``known`` samples to those that are active.
+
+    Four samples at a time, so that the products are read and written once per four. ``changed`` is scratch.
+    """
+    size, n_samples = len(gram), len(weight)
+    n_active, n_changed = 0, 0
+    for i in range(n_samples):
+        n_active += active[i]
+        n_changed += active[i] != known[i]
+    if n_changed > n_active:  # Recomputing is less work, and more accurate.
+        for a in range(size):
+            for b in range(size):
+                gram[a, b] = 0.0
+        for i in range(n_samples):
+            known[i] = False
+    n_changed = 0
+    for i in range(n_samples):
+        if active[i] != known[i]:
+            known[i] = active[i]
+            changed[n_changed] = i
+            n_changed += 1
+    for first in range(0, n_changed, 4):
+        i, j = changed[first], changed[min(first + 1, n_changed - 1)]
+        k, m = changed[min(first + 2, n_changed - 1)], changed[min(first + 3, n_changed - 1)]
+        rest = n_changed - first
+        p = weight[i] if active[i] else -weight[i]
+        q = (weight[j] if active[j] else -weight[j]) * (rest > 1)
+        r = (weight[k] if active[k] else -weight[k]) * (rest > 2)
+        s = (weight[m] if active[m] else -weight[m]) * (rest > 3)
+        one, two, three, four = design[i], design[j], design[k], design[m]
+        for a in range(size):
+            products, e, f, g, h = gram[a], p * one[a], q * two[a], r * three[a], s * four[a]
+            for b in range(a, size):
+                products[b] += e * one[b] + f * two[b] + g * three[b] + h * four[b]
+
+
+@kernel()
+def _solve_columns(design, target, weight, penalty, active, gram, system, coef):
+    """Write the optimum for a set of active samples. Return False if rounding makes the system singular."""
+    size = len(coef)
+    for a in range(size):
+        coef[a] = 0.0
+        for b in range(a, size):
+            system[a, b] = gram[a, b]
+        system[a, a] += penalty[a]
+    for i in range(len(target)):
+        if active[i]:
+            row, value = design[i], weight[i] * target[i]
+            for a in range(size):
+                coef[a] += value * row[a]
+    if not _factorise(system, size):
+        return False
+    _solve_lower(system, size, coef)
+    _solve_upper(system, size, coef)
+    return True
+
+
+@kernel()
+def fit_columns(design, penalty, targets, weight, hinge, centred, coef, residual, objectives, steps):
+    """Fit one linear model per row of ``targets`` to the columns of a design that has more samples than columns.
+
+    The method is that of :func:`fit_outputs`: Newton's method between sets of active samples. For a given set, the weights
+    are the solution of one system of the size of the columns.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n_samples, n_columns)
+        The features, then the columns fitted beside them.
+    penalty : ndarray of shape (n_columns,)
+        Penalties of the squared weights: 1 for the features.
+    targets, weight, hinge
+        As in :func:`fit_outputs`.
+    centred : bool
+        Whether one of the columns is an unpenalised intercept.
+    coef : ndarray of shape (n_outputs, n_columns)
+        Initial weights, whose active samples are the first guess. Overwritten by the weights.
+    residual : ndarray of shape (n_outputs, n_samples)
+        Overwritten by feasible dual variables.
+    objectives : ndarray of shape (n_outputs, 2)
+        Overwritten by the primal and the dual objective. Their sum is the duality gap.
+    steps : ndarray of int of shape (n_outputs,)
+        Overwritten by the number of Newton steps, negative if they ended before the optimum.
+    """
+    (n_samples, size), n_outputs = design.shape, len(targets)
+    gram, system, new = np.zeros((size, size)), np.empty((size, size)), np.empty(size)
+    known, active = np.zeros(n_samples, np.bool_), np.zeros(n_samples, np.bool_)
+    error, new_error, change = np.empty(n_samples), np.empty(n_samples), np.empty(n_samples)
+    changed = np.empty(n_samples, np.int64)
+    for c in range(n_outputs):
+        target, own, dual = targets[c], coef[c], residual[c]
+        for i in range(n_samples):
+            error[i] = target[i] - _dot(design[i], own)
+        _find_active(error, target, weight, hinge, active)
+        steps[c] = -_MAX_STEPS
+        for step in range(1, _MAX_STEPS + 1):
+            _update_gram(design, weight, active, known, changed, gram)
+            if not _solve_columns(design, target, weight, penalty, active, gram, system, new):
+                steps[c] = -step
+                break
+            for i in range(n_samples):
+                new_error[i] = target[i] - _dot(design[i], new)
+            same = _find_active(new_error, target, weight, hinge, active)
+            length = 1.0
+            if not same and step > 1:  # The first optimum, for the guessed samples, is the initial point.
+                linear, quadratic = 0.0, 0.0
+                for j in range(size):
+                    linear += penalty[j] * own[j] * (new[j] - own[j])
+                    quadratic += penalty[j] * (new[j] - own[j]) ** 2
+                for i in range(n_samples):
+                    change[i] = error[i] - new_error[i]
+                length = _step_length(error, change, target, weight, hinge, linear, quadratic)
+                if length == 0.0:
+                    steps[c] = -step
+                    break
+            _move(own, new, length)
+            _move(error, new_error, length)
+            if same:
+                steps[c] = step
+                break
+            if length != 1.0:
+                _find_active(error, target, weight, hinge, active)
+        primal, dual_objective = 0.0, 0.0
+        for i in range(n_samples):
+            counts = weight[i] > 0.0 and (not hinge or error[i] * target[i] > 0.0)
+            dual[i] = weight[i] * error[i] if counts else 0.0
+            primal += 0.5 * dual[i] * error[i]
+        if hinge:
+            _make_feasible(dual, target, centred)
+        for j in range(size):
+            new[j] = 0.0
+        for i in range(n_samples):
+            if dual[i] != 0.0:
+                dual_objective += dual[i] * (0.5 * dual[i] / weight[i] - target[i])
+                row = design[i]
+                for j in range(size):
+                    new[j] += dual[i] * row[j]
+        for j in range(size):
+            primal += 0.5 * penalty[j] * own[j] ** 2
+            dual_objective += 0.5 * new[j] ** 2 / penalty[j] if penalty[j] > 0.0 else 0.0
+        objectives[c, 0] = primal
+        objectives[c, 1] = dual_objective

@@ -191,6 +191,8 @@ class CuttingPlane:
         self._number = 0
         self.solution: Solution = master.start
         self.history: list[Round] = []
+        # Correlations and passes of all rounds of the history.
+        self._n_recorded, self._passes_recorded = 0, 0.0
         self.lower, self.upper = self.solution.bound, np.inf
         self.set_size = 0
         self.converged_at: int | None = None
@@ -459,13 +461,15 @@ class CuttingPlane:
             coef=self.coef,
             intercept=solution.state.intercept,
             margin=solution.state.margin,
-            n_correlations_evaluated=oracle.n_evaluated - sum(r.n_correlations_evaluated for r in self.history),
-            passes=oracle.n_passes - sum(r.passes for r in self.history),
+            n_correlations_evaluated=oracle.n_evaluated - self._n_recorded,
+            passes=oracle.n_passes - self._passes_recorded,
             lower=self.lower,
             upper=self.upper,
             set_size=self.set_size,
             covariate_coef=solution.state.covariate_coef,
         )
         self.history.append(entry)
+        self._n_recorded += entry.n_correlations_evaluated
+        self._passes_recorded += entry.passes
         if self.publishes:
             self.publish(entry)

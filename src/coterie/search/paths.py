@@ -48,7 +48,7 @@ _FIRST_FEATURES = 512
 _MORE_FEATURES = 256
 # Rounds of the first stage, smallest and largest number of rounds per call. Signals take effect between calls.
 _FIRST_ROUNDS, _MIN_ROUNDS, _MAX_ROUNDS = 8, 4, 64
-# Newton steps after which a master problem is left to the general loop.
+# Newton steps after which the interior-point method solves a master problem.
 _NEWTON_STEPS, _EXTRA_STEPS = 8, 4
 # Rounds with ties after which a search is left to the general loop.
 _MAX_TIED_ROUNDS = 3
@@ -175,6 +175,7 @@ class _CompiledPath:
         limits = self.master.newton_limits._replace(max_steps=_NEWTON_STEPS, extra_steps=_EXTRA_STEPS)
         visited, n_found = np.empty(len(features), dtype=np.int64), 0
         design, blocks, coef, offsets, residual = state
+        separable = self.master.is_separable
         for number, size in enumerate(sizes.tolist()):
             status, n_visited, n_correlations, low, best = walk(
                 working, known, limit, TIE, residual, record, n_found, size, visited
@@ -184,7 +185,7 @@ class _CompiledPath:
             design = np.hstack([design, working.columns[record.features[n_found : n_found + size]].T])
             blocks = np.append(blocks, design.shape[1])
             start = np.vstack([coef, np.zeros((size, coef.shape[1]))])
-            found = self.master.compiled_steps(design, blocks, start, offsets, limits)
+            found, separable = self.master.compiled_solve(design, blocks, start, offsets, limits, separable)
             if not found.gap <= limits.rounding_gap and self.master.has_interior:
                 return number, DIFFICULT
             coef, offsets, residual = found.coef, found.offsets, found.residual
@@ -194,7 +195,7 @@ class _CompiledPath:
             record.offsets[number] = offsets
             record.residuals[number + 1] = residual
             record.figures[number] = (
-                low, best, found.dual, found.primal, found.value, found.conjugate, found.n_iter, n_correlations
+                low, best, found.dual, found.primal, found.value, found.conjugate, found.n_iter, n_correlations, separable
             )  # fmt: skip
             closed = visited[:n_visited]
             working.is_open[closed] = False

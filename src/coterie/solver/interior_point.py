@@ -37,7 +37,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from coterie.solver.design import Design
+from coterie.kernels.interior_point import interior_steps
+from coterie.solver.design import DenseDesign, Design
 from coterie.solver.loss import Loss, feasible_residual, require
 
 _MAX_STEPS = 80
@@ -76,6 +77,17 @@ def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: fl
             if distance < least:
                 best, least = ahead, distance
     return problem.weights(best)[: design.n_features], problem.residual(best)
+
+
+def compiled_interior_point(
+    design: DenseDesign, loss: Loss, blocks: np.ndarray, precision: float = 1e-11
+) -> tuple[np.ndarray, np.ndarray]:
+    """Do the same as :func:`interior_point` by a kernel, for samples of positive weight, without covariates."""
+    arrays, columns = loss.arrays, design.array
+    coef, dual = np.empty((loss.n_outputs, columns.shape[1])), np.empty((loss.n_outputs, len(columns)))
+    weight = arrays.C * arrays.weight
+    interior_steps(columns, weight, arrays.strata, arrays.signs, arrays.mass, blocks, precision, coef, dual)
+    return np.ascontiguousarray(coef.T), feasible_residual(loss, loss.signs * dual.T)
 
 
 Factors = tuple[np.ndarray, np.ndarray]
@@ -300,8 +312,8 @@ class _Problem:
         alpha = system.inverse * (rhs_alpha - self.signs * self.design.output(combined) - self._spread(nu))
         alpha = np.where(self.used, alpha, 0.0)
         lam = np.where(self.used, push - point.lam / safe * alpha, 0.0)
-        moved = theta - self._inner(system.scores, step_scores)
-        return _Point(alpha, theta, lam, pull - point.mu / system.gap * moved, nu)
+        # q is the change of the multipliers by that of the constraints. Computed from the latter it would lose digits.
+        return _Point(alpha, theta, lam, pull + q, nu)
 
     def longest_step(self, point: _Point, step: _Point) -> float:
         """Return the largest step that keeps every constraint and multiplier non-negative."""

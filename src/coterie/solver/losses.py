@@ -234,7 +234,7 @@ def _hinge_state(found: Evaluation) -> LossState:
         curvature=found.curvature.T,
         offsets=offsets,
         intercept=0.5 * (offsets[:, 1] - offsets[:, 0]) if with_intercept else np.zeros(len(offsets)),
-        margin=offsets.mean(axis=1),
+        margin=0.5 * (offsets[:, 0] + offsets[:, 1]) if with_intercept else offsets[:, 0].copy(),
     )
 
 

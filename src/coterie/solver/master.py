@@ -38,7 +38,7 @@ from coterie.solver.block_problem import (
     penalty,
 )
 from coterie.solver.design import DenseDesign, Design, Rows
-from coterie.solver.interior_point import interior_point
+from coterie.solver.interior_point import compiled_interior_point, interior_point
 from coterie.solver.loss import MERGING, Loss, LossState, feasible_residual
 from coterie.solver.wide import wide_master
 
@@ -123,8 +123,13 @@ class Master:
 
     @property
     def has_compiled_loss(self) -> bool:
-        """Whether kernels can evaluate the loss, and no problem so far required another solver."""
-        return "arrays" in self._parts and not self._separable
+        """Whether kernels can evaluate the loss."""
+        return "arrays" in self._parts
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether Newton steps on an earlier problem did not converge, so that the interior-point method is used."""
+        return self._separable
 
     @property
     def has_interior(self) -> bool:
@@ -174,6 +179,7 @@ class Master:
         """Return the solution of a compiled round, with residuals of the samples of the design."""
         state = self._merged.state(Evaluation(figures["value"], figures["conjugate"], residual, residual, offsets))
         self.level = figures["dual"] - figures["conjugate"]
+        self._separable = figures["separable"] > 0.0
         return Solution.certified(figures["primal"], figures["dual"], coef, state.residual, state, int(figures["n_iter"]))
 
     def adopt(self, features: np.ndarray, blocks: np.ndarray, solution: Solution) -> None:
@@ -231,29 +237,35 @@ class Master:
 
     def _solve_narrow(self) -> Solution:
         """Solve with matrices over the columns."""
-        best = None
+        best = self._solve_small() if self.is_small(self.design.n_features) else None
+        if best is not None and (best.gap <= _ROUNDING_GAP or not self.has_interior):
+            return best
         if not self._separable:
             steps = (_NEWTON_STEPS, _EXTRA_STEPS) if self.has_interior else (_MAX_NEWTON_STEPS, 0)
-            best = self._newton_steps(self._coef, *steps)
+            best = self._newton(self._coef, *steps)
             self._separable = best.gap > _ROUNDING_GAP and self.has_interior
         if self._separable:
             coef, residual = interior_point(self.design, self._merged, self.blocks)
             inner = self._certify(coef, self._merged.evaluate(self.design.output(coef), self._state), residual)
-            polished = self._newton_steps(coef, _POLISH_STEPS)
+            polished = self._newton(coef, _POLISH_STEPS)
             best = min([inner, polished, *([best] if best else [])], key=lambda solution: solution.gap)
         assert best is not None
         return best
 
-    def _newton_steps(self, coef: np.ndarray, max_steps: int, extra_steps: int = 0) -> Solution:
+    def _solve_small(self) -> Solution:
+        """Solve by kernels."""
+        assert isinstance(self.design, DenseDesign)
+        found, self._separable = self.compiled_solve(
+            self.design.array, self.blocks, self._coef.copy(), self._state.offsets, self.newton_limits, self._separable
+        )
+        state = self._merged.state(Evaluation(found.value, found.conjugate, found.residual, found.curvature, found.offsets))
+        return Solution.certified(found.primal, found.dual, found.coef, state.residual, state, found.n_iter)
+
+    def _newton(self, coef: np.ndarray, max_steps: int, extra_steps: int = 0) -> Solution:
         """Make proximal Newton steps from the given weights and return the best solution.
 
         ``extra_steps`` more steps are made if the first ``max_steps`` come close to the optimum.
         """
-        solver = self._compiled_newton if self.is_small(self.design.n_features) else self._newton
-        return solver(coef, max_steps, extra_steps)
-
-    def _newton(self, coef: np.ndarray, max_steps: int, extra_steps: int = 0) -> Solution:
-        """Do the same as :meth:`_newton_steps` for any loss and number of columns."""
         outputs = self.design.output(coef)
         state = self._merged.evaluate(outputs, self._state)
         best: Solution | None = None
@@ -284,21 +296,47 @@ class Master:
         operations = len(self._merged.strata) * n_columns * n_columns
         return self._compiled and n_columns <= MAX_COMPILED and operations <= _MAX_COMPILED_OPERATIONS
 
-    def _compiled_newton(self, coef: np.ndarray, max_steps: int, extra_steps: int) -> Solution:
-        """Do the same as :meth:`_newton_steps` in one call of a kernel."""
-        assert isinstance(self.design, DenseDesign)
-        limits = NewtonLimits(max_steps, extra_steps, self.precision, _CLOSE_GAP, _ROUNDING_GAP)
-        found = self.compiled_steps(self.design.array, self.blocks, coef.copy(), self._state.offsets, limits)
-        state = self._merged.state(Evaluation(found.value, found.conjugate, found.residual, found.curvature, found.offsets))
-        return Solution.certified(found.primal, found.dual, found.coef, state.residual, state, found.n_iter)
+    def compiled_solve(
+        self,
+        design: np.ndarray,
+        blocks: np.ndarray,
+        coef: np.ndarray,
+        offsets: np.ndarray,
+        limits: NewtonLimits,
+        separable: bool,
+    ) -> tuple[NewtonResult, bool]:
+        """Solve a problem by kernels, from the weights ``coef``, which are overwritten, and the ``offsets``.
 
-    def compiled_steps(
+        Newton steps come first, unless the classes are known to be separable. Returns the best solution, and whether Newton
+        steps did not converge.
+        """
+        best = []
+        if not separable:
+            best = [self._compiled_steps(design, blocks, coef, offsets, limits)]
+            if best[0].gap <= limits.rounding_gap or not self.has_interior:
+                return best[0], False
+        inner = self._compiled_interior(design, blocks)
+        few = limits._replace(max_steps=_POLISH_STEPS, extra_steps=0)
+        polished = self._compiled_steps(design, blocks, inner.coef.copy(), inner.offsets, few)
+        return min([inner, polished, *best], key=lambda found: found.gap), True
+
+    def _compiled_steps(
         self, design: np.ndarray, blocks: np.ndarray, coef: np.ndarray, offsets: np.ndarray, limits: NewtonLimits
     ) -> NewtonResult:
         """Make compiled Newton steps on a given design; see :func:`coterie.kernels.newton.proximal_newton`."""
         several = None if coef.shape[1] == 1 else True
         arrays = self._merged.arrays
         return NewtonResult(*proximal_newton(design, arrays, blocks, coef, offsets, limits, several, smooth_marker(arrays)))
+
+    def _compiled_interior(self, design: np.ndarray, blocks: np.ndarray) -> NewtonResult:
+        """Return the certified result of the interior-point method on a given design."""
+        loss, columns = self._merged, DenseDesign.of_array(design)
+        coef, residual = compiled_interior_point(columns, loss, blocks)
+        state, conjugate = loss.evaluate(columns.output(coef), self._state), loss.conjugate(residual)
+        primal, dual = penalty(coef, blocks) + state.value, constraint(columns.scores(residual), blocks) + conjugate
+        gap = Solution.certified(primal, dual, coef, residual, state, 0).gap
+        by_output, curvature = np.ascontiguousarray(residual.T), np.ascontiguousarray(state.curvature.T)
+        return NewtonResult(coef, state.offsets, by_output, curvature, state.value, conjugate, primal, dual, gap, 0)
 
     def _certify(
         self,

@@ -2,7 +2,8 @@
 
 The models of all outputs depend on the features only through the n × n matrix of these products. If there are fewer samples
 than features, this is the smaller problem, and the products of more features are added to the matrix. The usual losses of
-classes and numbers, with or without covariates, are solved by one kernel (:mod:`coterie.kernels.ridge`).
+classes and numbers, with or without covariates, are solved by one kernel (:mod:`coterie.kernels.ridge`). If there are fewer
+features than samples, another kernel solves the problem of the weights of the columns.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.kernels.ridge import fit_outputs
+from coterie.kernels.ridge import fit_columns, fit_outputs
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.loss import Loss
 from coterie.solver.losses import SquaredLoss, UnitHinge
@@ -149,9 +150,57 @@ class SampleProblem:
             np.ascontiguousarray(products), self.targets, self.weight, self.beside, self.penalty, self.hinge, warm,
             active, residual, outputs, coef, objectives, steps,
         )  # fmt: skip
+        conjugate = objectives[:, 1] - 0.5 * (residual * outputs).sum(axis=1)
+        return self._result(residual, outputs, coef, conjugate, objectives, steps, active)
+
+    def fit_columns(self, columns: np.ndarray, coef: np.ndarray | None = None) -> tuple[SampleFit, np.ndarray]:
+        """Fit the models of all outputs to columns, of which there are fewer than samples.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_features)
+            The features.
+        coef : ndarray of shape (n_outputs, n_known + n_beside), optional
+            Weights of a model on the first columns and on those beside the features. They only save time.
+
+        Returns
+        -------
+        fit : SampleFit
+            The models.
+        coef : ndarray of shape (n_outputs, n_features + n_beside)
+            Their weights.
+        """
+        n_features, n_outputs, n_beside = columns.shape[1], len(self.targets), len(self.penalty)
+        weights = np.zeros((n_outputs, n_features + n_beside))
+        if coef is not None:
+            n_known = coef.shape[1] - n_beside
+            weights[:, :n_known], weights[:, n_features:] = coef[:, :n_known], coef[:, n_known:]
+        design = np.hstack([columns, self.beside.T])
+        penalty = np.append(np.ones(n_features), self.penalty)
+        residual, objectives, steps = np.empty(self.targets.shape), np.empty((n_outputs, 2)), np.empty(n_outputs, np.int64)
+        fit_columns(
+            np.ascontiguousarray(design), penalty, self.targets, self.weight, self.hinge, self.centred, weights, residual,
+            objectives, steps,
+        )  # fmt: skip
+        outputs, scores = weights[:, :n_features] @ columns.T, residual @ columns
+        conjugate = objectives[:, 1] - 0.5 * (scores * scores).sum(axis=1)
+        found = self._result(residual, outputs, weights[:, n_features:], conjugate, objectives, steps, residual != 0.0)
+        return found, weights
+
+    def _result(
+        self,
+        residual: np.ndarray,
+        outputs: np.ndarray,
+        coef: np.ndarray,
+        conjugate: np.ndarray,
+        objectives: np.ndarray,
+        steps: np.ndarray,
+        active: np.ndarray,
+    ) -> SampleFit:
+        """Return the models with their gaps. ``coef`` are the weights beside the features."""
         scale = np.maximum(np.abs(objectives).max(axis=1), np.finfo(float).tiny)
         gap = np.maximum(objectives.sum(axis=1) / scale, 0.0)
-        intercept = self.mean + (coef[:, 0] if self.centred else np.zeros(shape[0]))
+        intercept = self.mean + (coef[:, 0] if self.centred else np.zeros(len(coef)))
         known = None
         if self.adjusted is not None:
             known, share = self.adjusted.original_coef(coef[:, int(self.centred) :])
@@ -160,9 +209,9 @@ class SampleProblem:
             residual,
             outputs,
             intercept,
-            np.full(shape[0], float(self.hinge)),
+            np.full(len(coef), float(self.hinge)),
             known,
-            objectives[:, 1] - 0.5 * (residual * outputs).sum(axis=1) - self.constant,
+            conjugate - self.constant,
             np.where(np.isfinite(gap), gap, np.inf),
             np.abs(steps),
             bool((steps > 0).all()),

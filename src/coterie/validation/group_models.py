@@ -27,6 +27,8 @@ _SIZE_RATIO = 1.5
 _FEW_SAMPLES = 200
 # Number of samples up to which models of more members than samples are fitted in this way.
 _MAX_SAMPLES = 2000
+# Number of members up to which models of fewer members than samples are fitted to their columns by a kernel.
+_MAX_MEMBERS = 200
 # Bytes of columns that are kept for all paths of a fold, and number of columns that are read at once otherwise.
 _KEPT_BYTES = 1 << 27
 _READ_COLUMNS = 4096
@@ -73,6 +75,13 @@ class MemberProducts:
         if not view.is_sparse and 8 * view.n_samples * len(self._features) <= _KEPT_BYTES:
             self._columns = np.ascontiguousarray(np.asarray(view.model_columns(self._features)).T)
 
+    def columns(self, features: np.ndarray) -> np.ndarray:
+        """Return the columns of some features, one row per sample."""
+        if self._columns is not None:
+            return self._columns[np.searchsorted(self._features, features)].T
+        columns = self._view.model_columns(features)
+        return columns if isinstance(columns, np.ndarray) else columns.toarray()
+
     def add(self, features: np.ndarray, products: np.ndarray) -> None:
         """Add the products of some features to the matrix ``products``."""
         if self._columns is not None:
@@ -107,6 +116,7 @@ def group_outputs(
     order = np.argsort(members.since, kind="stable")
     features, since = members.feature[order], members.since[order]
     products, n_added, active = np.zeros((0, 0)), 0, None
+    coef: np.ndarray | None = None
     known: FittedMembers | None = None
     for size in coarse([entry.n_support for entry in loop.history]):
         n_members = int(np.searchsorted(since, size, side="right"))
@@ -117,11 +127,15 @@ def group_outputs(
             n_added = n_members
             fit = problem.fit(products, active)
             active = fit.active
-            gap = float(fit.gap.max())
-            if gap <= _PRECISION:
-                outputs = fit.outputs[:, samples].T + _offset(fit.intercept, fit.covariate_coef, covariates)
-                yield GroupOutputs(size, outputs, fit.margin, gap)
-                continue
+        elif problem is not None and n_members <= _MAX_MEMBERS:
+            fit, coef = problem.fit_columns(shared.columns(features[:n_members]), coef)
+        else:
+            fit = None
+        gap = np.inf if fit is None else float(fit.gap.max())
+        if fit is not None and gap <= _PRECISION:
+            outputs = fit.outputs[:, samples].T + _offset(fit.intercept, fit.covariate_coef, covariates)
+            yield GroupOutputs(size, outputs, fit.margin, gap)
+            continue
         known = FittedMembers.of(loop, members.at(size), known)
         yield _outputs_of(loop, known, size, samples, covariates)
 

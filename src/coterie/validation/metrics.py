@@ -39,7 +39,8 @@ def accuracy(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = N
     >>> accuracy(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0]))
     0.5
     """
-    return float(np.average(y == predicted, weights=weight))
+    right = y == predicted
+    return np.count_nonzero(right) / len(right) if weight is None else float(np.average(right, weights=weight))
 
 
 def balanced_accuracy(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = None) -> float:
