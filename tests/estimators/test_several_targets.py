@@ -14,7 +14,7 @@ import coterie
 from coterie import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV, group_confidence, group_effects
 from coterie.solver.loss import Loss
 from coterie.solver.losses import SquaredLoss
-from coterie.validation.metrics import explained
+from coterie.validation.metrics import MEASURES, explained
 
 UNITS = np.array([1.0, 1e4, 1e-3])
 
@@ -189,9 +189,9 @@ def test_compiled_paths_and_lockstep_agree(several):
 def test_explained_is_the_mean_over_targets(rng):
     y, predicted, weight = rng.poisson(4.0, (30, 2)) + 0.5, rng.random((30, 2)) + 3.0, rng.random(30)
     for name in ("r2", "d2_poisson", "d2_absolute_error"):
-        parts = [explained(name, y[:, c], predicted[:, c], weight) for c in range(2)]
-        assert explained(name, y, predicted, weight) == pytest.approx(np.mean(parts))
-    assert explained("r2", y, predicted, weight) == pytest.approx(r2_score(y, predicted, sample_weight=weight))
+        parts = [explained(MEASURES[name], y[:, c], predicted[:, c], weight) for c in range(2)]
+        assert explained(MEASURES[name], y, predicted, weight) == pytest.approx(np.mean(parts))
+    assert explained(MEASURES["r2"], y, predicted, weight) == pytest.approx(r2_score(y, predicted, sample_weight=weight))
 
 
 def test_effects_are_in_the_units_of_the_targets(several, validated):

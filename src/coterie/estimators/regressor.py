@@ -29,10 +29,10 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike, targets_of
+from coterie.solver.error_measures import SQUARED_ERROR
 from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule, known_losses
 from coterie.solver.several import target_scales
-from coterie.solver.smooth_losses import PoissonLoss
 from coterie.validation.metrics import explained
 
 # Fitted attributes with one entry per target in the first axis, which are in the units of the targets.
@@ -193,7 +193,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "poisson" or self.loss is PoissonLoss
+        tags.target_tags.positive_only = LossRule("numbers").allows(self.loss) and trait(self._loss, "positive_targets")
         # Counts may have several columns, too, but scikit-learn's check of several targets has negative ones.
         tags.target_tags.multi_output = not tags.target_tags.positive_only
         return tags
@@ -261,10 +261,10 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         if hasattr(target, "columns") and hasattr(self, "target_names_"):
             target = np.column_stack([np.asarray(target[name]) for name in self.target_names_])
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        name = trait(self._loss, "default_score")
-        if name == "r2":
+        measure = trait(self._loss, "error_measure")
+        if measure is SQUARED_ERROR:
             return float(r2_score(target, predicted, sample_weight=sample_weight))
-        return explained(name, np.asarray(target, dtype=np.float64), predicted, weight)
+        return explained(measure, np.asarray(target, dtype=np.float64), predicted, weight)
 
     @property
     def coef_(self) -> np.ndarray:

@@ -17,9 +17,12 @@ import numpy as np
 
 from coterie._numba import read_only
 from coterie.inputs.targets import check_counts
+from coterie.kernels import smooth
 from coterie.kernels.losses import NOTHING, Evaluation, LossArrays
-from coterie.kernels.smooth import HUBER, LOGISTIC, POISSON, smooth_losses
+from coterie.kernels.smooth import LOGISTIC, smooth_losses
 from coterie.solver.design import Rows
+from coterie.solver.error_measures import ABSOLUTE_ERROR, POISSON_DEVIANCE
+from coterie.solver.families import HUBER, POISSON
 from coterie.solver.loss import Loss, LossState, Targets, by_target
 from coterie.solver.regression import huber_width
 from coterie.solver.several import SeveralTargets
@@ -228,10 +231,11 @@ class PoissonLoss(SmoothLoss):
         Offsets; 0 by default.
     """
 
-    default_score = "d2_poisson"
+    error_measure = POISSON_DEVIANCE
     takes_offset = True
     takes_several_targets = True
-    family = "poisson"
+    family = POISSON
+    positive_targets = True
 
     def __init__(
         self, counts: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, offset: np.ndarray | None = None
@@ -262,7 +266,7 @@ class PoissonLoss(SmoothLoss):
     def arrays(self) -> LossArrays:  # type: ignore[override]
         """The loss in compiled form."""
         base = np.log(np.where(self.counts > 0.0, self.counts, 1.0)) - self.offset
-        return self._compiled(POISSON, targets=self.counts, base=base)
+        return self._compiled(smooth.POISSON, targets=self.counts, base=base)
 
     def scaled(self, factor: float) -> Loss:
         """Return the same loss with C multiplied by ``factor``."""
@@ -304,11 +308,11 @@ class HuberLoss(SmoothLoss):
         The limit :math:`\delta`.
     """
 
-    default_score = "d2_absolute_error"
+    error_measure = ABSOLUTE_ERROR
     takes_offset = True
     takes_several_targets = True
     is_equivariant = True
-    family = "huber"
+    family = HUBER
 
     def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, width: float) -> None:
         self.targets = np.ascontiguousarray(targets, dtype=np.float64)
@@ -334,7 +338,7 @@ class HuberLoss(SmoothLoss):
     @cached_property
     def arrays(self) -> LossArrays:  # type: ignore[override]
         """The loss in compiled form."""
-        return self._compiled(HUBER, targets=self.targets - self._typical, widths=np.array([self.width]))
+        return self._compiled(smooth.HUBER, targets=self.targets - self._typical, widths=np.array([self.width]))
 
     def scaled(self, factor: float) -> Loss:
         """Return the same loss with C multiplied by ``factor``."""
@@ -377,7 +381,7 @@ class Huber:
 
     width: float | None = None
 
-    default_score = HuberLoss.default_score
+    error_measure = HuberLoss.error_measure
     family = HuberLoss.family
     takes_offset = True
     takes_several_targets = True
