@@ -90,9 +90,7 @@ def survival(effect: float, ending: float, n_rows: int = 1) -> Callable[[np.rand
             risk = effect * own[:, :3].sum(axis=1) + np.repeat(0.8 * rng.standard_normal(n // n_rows), n_rows)
             subject = np.repeat(np.arange(n // n_rows), n_rows)
         times, ends = rng.exponential(np.exp(-risk)), rng.exponential(ending, n)
-        y = np.array(
-            list(zip(times <= ends, np.minimum(times, ends), strict=True)), dtype=[("event", bool), ("time", float)]
-        )
+        y = np.array(list(zip(times <= ends, np.minimum(times, ends), strict=True)), dtype=[("event", bool), ("time", float)])
         return Sample(features_of(rng, latent), y, subject)
 
     return draw
