@@ -168,7 +168,7 @@ def weighted_sum(name, loss, Z, W, b):
         return sum(parts)
     u = Z @ W[:, 0] + b[0]
     if isinstance(loss, PoissonLoss):
-        y = loss.counts
+        y = loss.targets
         constant = weight @ (y * np.log(np.maximum(y, 1)) - y)
         return weight @ (cp.exp(u + loss.offset) - cp.multiply(y, u + loss.offset)) + constant
     return weight @ (0.5 * cp.huber(loss.targets - u, loss.width))

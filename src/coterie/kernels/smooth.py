@@ -81,7 +81,7 @@ def smooth_losses(
         for i in range(n_samples):
             output[i] = outputs[i, c]
             target[i] = targets[first + i] if kind != LOGISTIC else (1.0 if codes[i] == classes[c] else -1.0)
-            if kind == POISSON:
+            if base.shape[0]:
                 shift[i] = base[first + i]
         centred = offsets.shape[1] == 1
         intercept = 0.0

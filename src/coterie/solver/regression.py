@@ -87,7 +87,7 @@ def logistic_effects(
         probability = _sigmoid(outputs)
         return probability, probability * (1.0 - probability)
 
-    coef, probability, hessian, gap, n_iter = _penalised(design, labels, weight, objective, moments)
+    coef, probability, hessian, gap, n_iter = penalised(design, labels, weight, objective, moments)
     covariance = np.linalg.inv(hessian)
     error = np.sqrt(np.diag(covariance))
     if clusters is None:
@@ -138,7 +138,7 @@ def poisson_fit(
         excess = moments(outputs)[0] - counts * (outputs + known)
         return float(weight @ (excess + counts * (np.log(np.where(counts > 0.0, counts, 1.0)) - 1.0)))
 
-    coef, mean, hessian, gap, n_iter = _penalised(design, counts, weight, objective, moments)
+    coef, mean, hessian, gap, n_iter = penalised(design, counts, weight, objective, moments)
     free = float(weight.sum()) - np.linalg.matrix_rank(design)
     residual = counts - mean
     pearson = float(weight @ (residual**2 / np.maximum(mean, np.finfo(float).tiny)))
@@ -222,7 +222,7 @@ def _median(values: np.ndarray, weight: np.ndarray) -> float:
     return 0.5 * float(values[order[lower]] + values[order[min(upper, len(order) - 1)]])
 
 
-def _penalised(
+def penalised(
     design: np.ndarray,
     targets: np.ndarray,
     weight: np.ndarray,
