@@ -55,7 +55,7 @@ class GroupEffects:
         Names of several targets.
     target_scale : ndarray of shape (n_outputs,) or None
         Scales of several targets, relative to which their effects are compared.
-    ratio_kind : {"odds", "hazard", "rate"} or None
+    ratio_kind : {"odds", "hazard", "rate", "mean"} or None
         What the exponential of an effect is a ratio of.
     level : float
         Level of each interval, for an expected share of 95 % of the intervals that contain their effect.

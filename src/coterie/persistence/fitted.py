@@ -152,7 +152,7 @@ def _are_effects(group: Any, attributes: Mapping[str, Any]) -> bool:
         )
         and _are_class_weights(group.class_effects, attributes)
         and _are_target_effects(group.target_effects, attributes)
-        and group.ratio_kind in (None, "odds", "hazard", "rate")
+        and group.ratio_kind in (None, *RATIO_KINDS)
         and isinstance(group.used, bool)
     )
 
