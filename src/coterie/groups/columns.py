@@ -559,8 +559,8 @@ SHOWN: Mapping[str, Sequence[str]] = {
     # One object per group in result.json, and one per member within it.
     "result": (
         "group", "support", "name", "block", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio",
-        "hazard_ratio", "rate_ratio", "mean_ratio", "ratio_low", "ratio_high", "interval", "direction", "class_effects", "main_target",
-        "target_effects", "scaled_effects", "used", "note", "score", "round", "purity", "confidence", "q_value",
+        "hazard_ratio", "rate_ratio", "mean_ratio", "ratio_low", "ratio_high", "interval", "direction", "class_effects",
+        "main_target", "target_effects", "scaled_effects", "used", "note", "score", "round", "purity", "confidence", "q_value",
         "group_p_value", "selected", "marks", "class_weights", "statistics", "levels", "correlations", "members",
     ),
     "members": ("feature", "name", "correlation", "share", "probability", "annotations"),

@@ -95,9 +95,9 @@ class FeatureGroup(EffectProperties):
     effect : float or None
         Effect per standard deviation of the support feature, given those of the other groups, as estimated by
         :func:`coterie.group_effects`: log-odds of the second class, units of the target, or the logarithm of a hazard ratio,
-        of a rate ratio (counts) or of a ratio of means (``loss="gamma"``). With more than two classes it is the largest in absolute value of ``class_effects``; with several targets,
-        the largest of ``target_effects`` relative to the scales of the targets. None before the estimation. For a one-class
-        model it is the change of the output.
+        of a rate ratio (counts) or of a ratio of means (``loss="gamma"``). With more than two classes it is the largest in
+        absolute value of ``class_effects``; with several targets, the largest of ``target_effects`` relative to the scales of
+        the targets. None before the estimation. For a one-class model it is the change of the output.
     effect_interval : (float, float) or None
         Limits of the 95 % interval of the effect, or None if it is unknown.
     class_effects : dict or None

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin
 
 from coterie.bounds import DEFAULT_MAX_LENGTH, MIN_CHECKED_BYTES, format_bytes, free_memory
+from coterie.groups.effects import RATIO_KINDS
 
 # Saved attributes whose names do not end with an underscore: that of set_output, and the state with which DAF continues.
 _PRIVATE = frozenset(["_sklearn_output_config", "_marks", "_sums"])

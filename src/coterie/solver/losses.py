@@ -17,6 +17,7 @@ from coterie.kernels.hinge import squared_hinges, unit_hinge
 from coterie.kernels.losses import NOTHING, SQUARED, SQUARED_HINGE, Evaluation, LossArrays, squared_losses
 from coterie.solver.design import Rows
 from coterie.solver.families import CLASSES, Family
+from coterie.solver.gamma import GammaLoss
 from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets, by_target, trait
 from coterie.solver.several import SeveralTargets
 from coterie.solver.smooth_losses import HuberLoss, LogisticLoss, PoissonLoss
@@ -434,7 +435,7 @@ class SquaredLoss(Loss):
 # The losses that an estimator accepts by name, by type of target.
 LOSSES: dict[str, dict[str, LossLike]] = {
     "classes": {"squared_hinge": SquaredHinge, "logistic": LogisticLoss},
-    "numbers": {"squared": SquaredLoss, "huber": HuberLoss, "poisson": PoissonLoss},
+    "numbers": {"squared": SquaredLoss, "huber": HuberLoss, "poisson": PoissonLoss, "gamma": GammaLoss},
 }
 
 

@@ -17,7 +17,7 @@ _TOLERANCE = 1e-12
 # Smallest pivot of columns that are not collinear, relative to the largest one.
 _COLLINEAR = 1e-10
 # Largest logarithm of an expected count. Its exponential does not overflow in products.
-_MAX_EXPONENT = 300.0
+MAX_EXPONENT = 300.0
 # The limit of quadratic errors of the Huber loss in standard deviations. Standard deviations of a normal distribution per
 # median, or mean, absolute deviation. Steps in which the limit of a regression follows its errors.
 _HUBER_WIDTH = 1.345
@@ -131,7 +131,7 @@ def poisson_fit(
     known = known + np.log(total / float(weight @ np.exp(known)))
 
     def moments(outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean = np.exp(np.minimum(outputs + known, _MAX_EXPONENT))
+        mean = np.exp(np.minimum(outputs + known, MAX_EXPONENT))
         return mean, mean
 
     def objective(outputs: np.ndarray) -> float:
