@@ -166,12 +166,13 @@ def group_effects(
     prior (standard deviation 3), which keeps it finite if the classes are separated. For numbers, it is the coefficient of a
     least-squares regression, in target units. For survival times, it is the log hazard ratio of a Cox regression with Efron's
     rule for ties and the same prior. For counts (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson
-    regression with the same prior. Each of several targets has a regression of its own.
+    regression with the same prior, and for positive numbers (``loss="gamma"``) that of a ratio of means, from a gamma
+    regression. Each of several targets has a regression of its own.
 
     The intervals are Wald intervals: from the curvature for classes and survival times, and heteroscedasticity-robust (HC3)
-    for numbers. Those of counts are the wider of robust and quasi-Poisson intervals. With sample groups, standard errors are
-    cluster-robust and at least those of independent samples, and the quantile is that of a t distribution. With no more sample
-    groups than coefficients, there is no interval.
+    for numbers. Those of counts and positive numbers are the wider of robust and quasi-likelihood intervals. With sample
+    groups, standard errors are cluster-robust and at least those of independent samples, and the quantile is that of a t
+    distribution. With no more sample groups than coefficients, there is no interval.
 
     The same samples chose the features and give the effects. If R groups were selected among m features, the level of each
     interval is therefore :math:`1 - 0.05 R / m` (for K > 1 outputs, :math:`1 - 0.05 R / (m K)`), so that an expected share of

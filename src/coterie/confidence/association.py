@@ -1,8 +1,8 @@
 r"""Score tests: the association of single features with the outcome, given covariates and some other features.
 
 The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers, a
-logistic regression for classes (each class against the others), a Poisson regression for counts, and a Huber regression, whose
-errors are cut at its limit, for numbers with outliers; for survival times see :class:`CoxNullModel`. With residuals
+logistic regression for classes (each class against the others), and otherwise the regression of the loss
+(:mod:`coterie.solver.families`); for survival times see :class:`CoxNullModel`. With residuals
 :math:`r_i`, variances :math:`v_i`, sample weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null
 model leaves unexplained (by a regression with the weights :math:`\omega v`), the statistic is
 

@@ -1,10 +1,10 @@
 r"""P-values from half-samples (Meinshausen, Meier and Bühlmann 2009).
 
-One half selects features, and the other half tests them jointly by a regression with robust standard errors: least squares
-for numbers and classes, Huber or Poisson regression for these losses, Cox regression for survival times. A p-value is
-multiplied by the number of tested features. The p-value of a group in a half is the smallest of its members, or 1 if none was
-selected. The values :math:`P_h` of all halves are combined by the quantile rule
-:math:`(1 - \log\gamma_0)\min_{\gamma\ge\gamma_0} q_\gamma(P_h/\gamma)`.
+One half selects features, and the other half tests them jointly by a regression with robust standard errors: least squares for
+numbers and classes, otherwise the regression of the loss (:mod:`coterie.solver.families`). A p-value is multiplied by the
+number of tested features. The p-value of a group in a half is the smallest of its members, or 1 if none was selected. The
+values :math:`P_h` of all halves are combined by the quantile rule :math:`(1 - \log\gamma_0)\min_{\gamma\ge\gamma_0}
+q_\gamma(P_h/\gamma)`.
 """
 
 from __future__ import annotations

@@ -63,8 +63,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     loss : str or Loss, default="squared"
         Loss function: ``"squared"``; ``"huber"``, which is linear for errors of more than 1.345 robust standard deviations of
-        the target; ``"poisson"`` for counts, with the logarithm as link; or a subclass of :class:`coterie.solver.loss.Loss`
-        (see "Adding a loss" in the documentation).
+        the target; ``"poisson"`` for counts and ``"gamma"`` for positive numbers with errors in proportion to the mean, both
+        with the logarithm as link; or a subclass of :class:`coterie.solver.loss.Loss` (see "Adding a loss" in the
+        documentation).
 
     %(n_features_per_round)s
 
@@ -241,7 +242,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> float:
         """Return R², the share of the variance of the target that is predicted.
 
-        It is the share of the Poisson deviance for ``loss="poisson"``, and that of the absolute error for ``loss="huber"``.
+        It is the share of the deviance for ``loss="poisson"`` and ``"gamma"``, and of the absolute error for ``loss="huber"``.
         The score of several targets is the mean of their scores.
 
         Parameters
@@ -310,8 +311,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Folds of the cross-validation. An integer is a number of shuffled folds.
 
     scoring : str, callable or None, default=None
-        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error) and ``"poisson"`` (deviance).
-        Sample weights are passed to it. A callable
+        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error), ``"poisson"`` and
+        ``"gamma"`` (deviance). Sample weights are passed to it. A callable
         ``scorer(estimator, X, y)`` gets as X the predicted values of the held-out samples, of shape
         (n_samples, 1), and as estimator an object that predicts from them.
 
