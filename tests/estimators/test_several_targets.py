@@ -11,7 +11,13 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error, r2_score
 
 import coterie
-from coterie import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV, group_confidence, group_effects
+from coterie import (
+    GroupDiscoveryClassifier,
+    GroupDiscoveryRegressor,
+    GroupDiscoveryRegressorCV,
+    group_confidence,
+    group_effects,
+)
 from coterie.solver.loss import Loss
 from coterie.solver.losses import SquaredLoss
 from coterie.validation.metrics import MEASURES, explained
@@ -277,3 +283,16 @@ def test_other_bad_arguments(several):
     with pytest.raises(ValueError, match="Counts must be at least 0"):
         GroupDiscoveryRegressor(2, loss="poisson").fit(X, Y - 1e6)
     assert not Loss.takes_several_targets
+
+
+def test_other_numbers_of_targets_than_in_the_fit(rng):
+    X, Y = rng.standard_normal((60, 5)), rng.standard_normal((60, 2))
+    several, one = GroupDiscoveryRegressor(2).fit(X, Y), GroupDiscoveryRegressor(2).fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match=r"fitted with 2 target\(s\), but y has 1\. Pass the y of the fit\."):
+        group_effects(several, X, Y[:, 0])
+    with pytest.raises(ValueError, match=r"fitted with 1 target\(s\), but y has 2"):
+        group_confidence(one, X, Y, n_pairs=2)
+    with pytest.raises(ValueError, match=r"y has no columns\. Pass one value per sample"):
+        GroupDiscoveryRegressor(2).fit(X, Y[:, :0])
+    with pytest.raises(ValueError, match=r"has 2 columns\. Pass one column\. For several numeric targets, use Group"):
+        GroupDiscoveryClassifier(2).fit(X, Y > 0)
