@@ -158,6 +158,40 @@ def by_method(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
+def by_chance(seed: int, n_draws: int = 2000) -> list[dict[str, Any]]:
+    """Return how many tasks are within two points by chance alone, for thresholds that are right on average.
+
+    A *known* threshold has the asked share of the population below it. A *training quantile* is that of a score which does not
+    depend on the training samples. The samples of a task are divided as in the benchmark.
+    """
+    rng = np.random.default_rng(seed)
+    divisions = [[_division(task.normal.shape[0], seed, k) for k in range(N_SPLITS)] for task in tasks(TO_REPORT)]
+    found = []
+    for share in SHARES:
+        within = {"known threshold": np.zeros(n_draws), "training quantile": np.zeros(n_draws)}
+        for splits in divisions:
+            scores = rng.random((n_draws, len(splits[0][0]) + len(splits[0][1])))
+            known = np.mean([(scores[:, test] < share).mean(axis=1) for _, test in splits], axis=0)
+            levels = [np.quantile(scores[:, train], share, axis=1, keepdims=True) for train, _ in splits]
+            trained = np.mean(
+                [(scores[:, test] < level).mean(axis=1) for (_, test), level in zip(splits, levels, strict=True)], axis=0
+            )
+            for name, rejected in (("known threshold", known), ("training quantile", trained)):
+                within[name] += np.abs(rejected - share) <= 0.02
+        for name, counts in within.items():
+            low, high = np.quantile(counts, [0.05, 0.95])
+            cells = {"tasks": len(divisions), "within two points, mean": f"{counts.mean():.1f}"}
+            found.append({"threshold": name, "asked": share, **cells, "5 to 95 %": f"{low:.0f} to {high:.0f}"})
+    return found
+
+
+def _division(n_samples: int, seed: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the training and test samples of a split, as in :meth:`NormalityTask.splits`."""
+    order = np.random.default_rng([seed, number]).permutation(n_samples)
+    n_train = round(2 * n_samples / 3)
+    return order[:n_train], order[n_train:]
+
+
 def by_task(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one row per task with the balanced accuracies of the methods at the first share, and the shares rejected."""
     chosen = rows[rows["share"] == SHARES[0]]
@@ -193,7 +227,12 @@ def differences(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    options = read_arguments(__doc__, parts=("choose", "speed"))
+    options = read_arguments(__doc__, parts=("choose", "speed", "chance"))
+    if options.only == "chance":
+        found = by_chance(options.seed)
+        print_table("One class: tasks within two points by chance", found)
+        replace_section(DOCS / "one-class-evidence.md", "one class, thresholds, chance", markdown_table(found))
+        return
     if options.only == "speed":
         found = speed(options)
         print_table("One class: seconds per fit", found)

@@ -1,4 +1,4 @@
-"""Recovery of planted groups for odds, counts and numbers with outliers, with each loss that applies.
+"""Recovery of planted groups for odds, counts, costs and numbers with outliers, with each loss that applies.
 
 300 samples and 300 features in 60 blocks of five, whose features have a correlation of about 0.85. Five blocks have an effect
 on the outcome, the same for all, with alternating signs. A group is true if its support feature is in such a block. "Found" is
@@ -70,6 +70,11 @@ def _rare_counts(rng: np.random.Generator, eta: np.ndarray) -> Target:
     return Target(rng.poisson(np.exp(-1.2 + eta)).astype(float))
 
 
+def _costs(rng: np.random.Generator, eta: np.ndarray) -> Target:
+    """Positive numbers whose standard deviation is 0.7 times their mean."""
+    return Target(np.exp(7.0 + eta) * rng.gamma(2.0, 0.5, len(eta)))
+
+
 def _outliers(rng: np.random.Generator, eta: np.ndarray) -> Target:
     return Target(eta + rng.standard_t(1.5, len(eta)))
 
@@ -90,6 +95,7 @@ def regressor(loss: str) -> Callable[[Target], Any]:
 
 CLASSIFIERS = {"logistic": classifier("logistic"), "squared_hinge": classifier("squared_hinge")}
 COUNTERS = {"poisson": regressor("poisson"), "squared": regressor("squared")}
+COSTS = {"gamma": regressor("gamma"), "squared": regressor("squared")}
 NUMBERS = {"huber": regressor("huber"), "squared": regressor("squared")}
 OUTCOMES: dict[str, Outcome] = {
     "two classes": Outcome(_classes, 0.7, CLASSIFIERS),
@@ -98,6 +104,7 @@ OUTCOMES: dict[str, Outcome] = {
     "counts": Outcome(_counts, 0.2, COUNTERS),
     "counts with exposure": Outcome(_exposed, 0.3, {"poisson": regressor("poisson")}),
     "rare counts": Outcome(_rare_counts, 0.45, COUNTERS),
+    "costs": Outcome(_costs, 0.3, COSTS),
     "numbers with outliers": Outcome(_outliers, 0.6, NUMBERS),
     "normal numbers": Outcome(_normal, 0.4, NUMBERS),
 }

@@ -94,20 +94,21 @@ def test_leaks_of_any_target_are_found(tables):
     assert find_cautions(coterie.data.as_source(X.to_numpy()), AboutSamples(Y, "regression")) == []
 
 
-@pytest.mark.parametrize(("kind", "name"), [("odds", "odds_ratio"), ("hazard", "hazard_ratio"), ("rate", "rate_ratio")])
-def test_ratios(kind, name):
+@pytest.mark.parametrize("kind", ["odds", "hazard", "rate", "mean"])
+def test_ratios(kind):
+    name = f"{kind}_ratio"
     effects = {"class_effects": {"a": -0.5, "b": 0.5}} if kind == "odds" else {}
     group = FeatureGroup(3, [], effect=0.5, effect_interval=(0.2, 0.8), ratio_kind=kind, **effects)
     assert getattr(group, name) == pytest.approx(np.exp(0.5))
     assert group.ratio_interval == pytest.approx(np.exp([0.2, 0.8]))
     names, (row,) = flat_table([group])
-    assert {"hazard_ratio", "rate_ratio"} & set(names) == {name} - {"odds_ratio"}
+    assert {"hazard_ratio", "rate_ratio", "mean_ratio"} & set(names) == {name} - {"odds_ratio"}
     assert (row[name], row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp([0.5, 0.2, 0.8]))
     (item,) = items_of([group], Context("regression"))
     interval = coterie.groups.columns.COLUMNS["interval"]
     assert interval.value(item) == "1.65 (1.22 to 2.23)"
     plain = FeatureGroup(3, [], effect=0.5, effect_interval=(0.2, 0.8))
-    assert flat_table([plain])[0] == [n for n in names if not n.startswith(("ratio", "hazard", "rate"))]
+    assert flat_table([plain])[0] == [n for n in names if not n.startswith(("ratio", "hazard", "rate", "mean"))]
     assert plain.ratio_interval is None
 
 

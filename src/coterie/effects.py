@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread
 from coterie._warnings import ignored
+from coterie.confidence.association import outputs_of
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroup, FeatureGroups
@@ -23,17 +24,14 @@ from coterie.inputs.offsets import by_output, check_offset
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
-from coterie.solver.cox_regression import cox_effects
-from coterie.solver.loss import trait
-from coterie.solver.regression import effects as regression_effects
+from coterie.solver.families import Family
+from coterie.solver.losses import family_of
 from coterie.solver.regression import standardised
 
 # Groups that are fitted jointly, groups that get an effect at all, and regressions for groups that are not significant.
 _BLOCK, _MAX_GROUPS, _MAX_SINGLE = 100, 2000, 200
 # Expected share of intervals that miss their effect, and the false discovery rate of significant groups by default.
 _MISSED, _FDR = 0.05, 0.1
-# Kinds of ratios that are exponentials of effects, by the regression.
-_RATIOS = {"logistic": "odds", "poisson": "rate"}
 # Products of samples and squared features per Newton step, and bounds of the number of samples that follow from it.
 _WORK, _MIN_SAMPLES, _MAX_SAMPLES = 2e8, 2_000, 50_000
 
@@ -57,7 +55,7 @@ class GroupEffects:
         Names of several targets.
     target_scale : ndarray of shape (n_outputs,) or None
         Scales of several targets, relative to which their effects are compared.
-    ratio_kind : {"odds", "hazard", "rate"} or None
+    ratio_kind : {"odds", "hazard", "rate", "mean"} or None
         What the exponential of an effect is a ratio of.
     level : float
         Level of each interval, for an expected share of 95 % of the intervals that contain their effect.
@@ -168,12 +166,13 @@ def group_effects(
     prior (standard deviation 3), which keeps it finite if the classes are separated. For numbers, it is the coefficient of a
     least-squares regression, in target units. For survival times, it is the log hazard ratio of a Cox regression with Efron's
     rule for ties and the same prior. For counts (``loss="poisson"``), it is the logarithm of a rate ratio, from a Poisson
-    regression with the same prior. Each of several targets has a regression of its own.
+    regression with the same prior, and for positive numbers (``loss="gamma"``) that of a ratio of means, from a gamma
+    regression. Each of several targets has a regression of its own.
 
     The intervals are Wald intervals: from the curvature for classes and survival times, and heteroscedasticity-robust (HC3)
-    for numbers. Those of counts are the wider of robust and quasi-Poisson intervals. With sample groups, standard errors are
-    cluster-robust and at least those of independent samples, and the quantile is that of a t distribution. With no more sample
-    groups than coefficients, there is no interval.
+    for numbers. Those of counts and positive numbers are the wider of robust and quasi-likelihood intervals. With sample
+    groups, standard errors are cluster-robust and at least those of independent samples, and the quantile is that of a t
+    distribution. With no more sample groups than coefficients, there is no interval.
 
     The same samples chose the features and give the effects. If R groups were selected among m features, the level of each
     interval is therefore :math:`1 - 0.05 R / m` (for K > 1 outputs, :math:`1 - 0.05 R / (m K)`), so that an expected share of
@@ -208,12 +207,11 @@ def group_effects(
     if "covariate_names_" not in data.attributes and hasattr(model, "covariate_names_"):
         names = ", ".join(model.covariate_names_)
         raise ValueError(f"The model was fitted with covariates ({names}). Pass them with covariates=.")
-    return effects_of(model.groups_, data, str(trait(settings_of(model).loss, "family")))
+    return effects_of(model.groups_, data, family_of(settings_of(model).loss, data.classes is not None))
 
 
-def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> GroupEffects:
-    """Return the effects of groups in opened data; ``family`` is the regression for numbers."""
-    family = family if data.classes is None else "logistic"
+def effects_of(groups: FeatureGroups, data: Input, family: Family) -> GroupEffects:
+    """Return the effects of groups in opened data; ``family`` is the regression."""
     n_classes = 0 if data.classes is None else len(data.classes)
     names = data.target_names
     n_outputs = n_classes if n_classes > 2 else 1 if names is None else len(names)
@@ -228,7 +226,7 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
     most = int(np.clip(_WORK / max(1, n_columns) ** 2, _MIN_SAMPLES, _MAX_SAMPLES))
     # Sampling by class does not change the log-odds ratios of two classes. It would change those against a mixed rest.
     rows = spread_sample(used, data.targets if n_classes == 2 else None, most)
-    targets, weight = np.asarray(data.targets)[rows], np.ones(len(rows)) if data.weight is None else data.weight[rows]
+    targets, weight = outputs_of(data, rows), np.ones(len(rows)) if data.weight is None else data.weight[rows]
     offsets = None if data.offset is None else by_output(data.offset[rows])
     others = np.empty((len(rows), 0)) if data.covariates is None else data.covariates[rows]
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
@@ -241,17 +239,12 @@ def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> Gr
             first = slice(1, 1 + len(own))
             for output in range(n_outputs):
                 offset = None if offsets is None else offsets[:, output]
-                if data.is_survival:
-                    found = cox_effects(design, targets, weight, clusters, offset)
-                else:
-                    wanted = by_output(targets)[:, output] if n_classes == 0 else targets == (output if n_classes > 2 else 1)
-                    found = regression_effects(family, design, wanted.astype(np.float64), weight, clusters, offset)
+                found = family.effects(design, targets[output], weight, clusters, offset)
                 effects[own, output] = found.effect[first]
                 low[own, output], high[own, output] = (limits[first] for limits in found.interval(level))
                 gap = max(gap, found.gap)
     effects, low, high = (data.in_units(values) for values in (effects, low, high))
-    kind = "hazard" if data.is_survival else _RATIOS.get(family)
-    return GroupEffects(effects, low, high, data.classes, len(rows), gap, names, data.target_scale, kind, level)
+    return GroupEffects(effects, low, high, data.classes, len(rows), gap, names, data.target_scale, family.ratio_kind, level)
 
 
 def _regressions(groups: FeatureGroups, n_described: int) -> list[tuple[np.ndarray, np.ndarray]]:

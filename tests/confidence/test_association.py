@@ -8,6 +8,7 @@ from coterie.confidence.association import null_models, skewed_tail, tail
 from coterie.confidence.splits import SplitTests, combined_p_value, split_tests
 from coterie.data import as_source
 from coterie.inputs.opening import Input
+from coterie.solver.families import CLASSES, LEAST_SQUARES
 
 
 def data_of(X, y, *, classes=None, weight=None, covariates=None, groups=None):
@@ -32,7 +33,7 @@ def regression_p_value(design, y, column):
 def test_numbers_against_least_squares():
     X, y, covariates = example()
     y = y - np.mean(y)
-    (model,) = null_models(data_of(X, y, covariates=covariates), [3], np.arange(60))
+    (model,) = null_models(data_of(X, y, covariates=covariates), [3], np.arange(60), LEAST_SQUARES)
     design = np.column_stack([np.ones(60), X[:, 3], covariates])
     expected = [regression_p_value(design, y, X[:, k]) for k in (0, 1, 2)]
     tests = model.tests(X[:, :3])
@@ -43,7 +44,7 @@ def test_numbers_against_least_squares():
 def test_a_feature_given_another_one():
     X, y, _ = example()
     X[:, 1] += X[:, 0]
-    (model,) = null_models(data_of(X, y), [], np.arange(60))
+    (model,) = null_models(data_of(X, y), [], np.arange(60), LEAST_SQUARES)
     tests = model.tests(X)
     design = np.column_stack([np.ones(60), X[:, 0]])
     rest = X[:, 1] - design @ np.linalg.lstsq(design, X[:, 1], rcond=None)[0]
@@ -56,7 +57,7 @@ def test_a_feature_given_another_one():
 def test_classes_against_the_score_test():
     X, y, covariates = example(n_samples=200)
     labels = (y > 0).astype(np.int64)
-    (model,) = null_models(data_of(X, labels, classes=np.array([0, 1]), covariates=covariates), [], np.arange(200))
+    (model,) = null_models(data_of(X, labels, classes=np.array([0, 1]), covariates=covariates), [], np.arange(200), CLASSES)
     p = labels - model.residual
     weight = p * (1 - p)
     design = np.column_stack([np.ones(200), covariates])
@@ -71,9 +72,10 @@ def test_weights_are_repetitions():
     X, y, _ = example()
     weight = np.where(np.arange(60) < 20, 2.0, 1.0)
     rows = np.repeat(np.arange(60), weight.astype(int))
-    for labels, classes in ((y, None), ((y > 0).astype(np.int64), np.array([0, 1]))):
-        (one,) = null_models(data_of(X, labels, classes=classes, weight=weight), [4], np.arange(60))
-        (two,) = null_models(data_of(X[rows], labels[rows], classes=classes), [4], np.arange(80))
+    cases = (y, None, LEAST_SQUARES), ((y > 0).astype(np.int64), np.array([0, 1]), CLASSES)
+    for labels, classes, family in cases:
+        (one,) = null_models(data_of(X, labels, classes=classes, weight=weight), [4], np.arange(60), family)
+        (two,) = null_models(data_of(X[rows], labels[rows], classes=classes), [4], np.arange(80), family)
         first, second = one.tests(X[:, :3]), two.tests(X[rows, :3])
         np.testing.assert_allclose(first.p_value, second.p_value, rtol=1e-6)
         np.testing.assert_allclose(first.given(0, np.array([1, 2])), second.given(0, np.array([1, 2])), rtol=1e-6)
@@ -83,9 +85,9 @@ def test_sample_groups_of_equal_rows_count_once():
     """Every row four times: with sample groups, p-values are at least those of the different rows."""
     X, y, _ = example()
     rows = np.repeat(np.arange(60), 4)
-    (single,) = null_models(data_of(X, y), [], np.arange(60))
-    (grouped,) = null_models(data_of(X[rows], y[rows], groups=rows), [], np.arange(240))
-    (naive,) = null_models(data_of(X[rows], y[rows]), [], np.arange(240))
+    (single,) = null_models(data_of(X, y), [], np.arange(60), LEAST_SQUARES)
+    (grouped,) = null_models(data_of(X[rows], y[rows], groups=rows), [], np.arange(240), LEAST_SQUARES)
+    (naive,) = null_models(data_of(X[rows], y[rows]), [], np.arange(240), LEAST_SQUARES)
     own = grouped.tests(X[rows]).p_value
     assert (own > 20 * naive.tests(X[rows]).p_value)[:1].all()
     np.testing.assert_allclose(own[2:], single.tests(X).p_value[2:], atol=0.12)
@@ -103,7 +105,7 @@ def test_the_gamma_tail_against_rare_events():
 def test_constant_and_given_features_have_no_association():
     X, y, _ = example()
     X[:, 2] = 1.0
-    (model,) = null_models(data_of(X, y), [0], np.arange(60))
+    (model,) = null_models(data_of(X, y), [0], np.arange(60), LEAST_SQUARES)
     np.testing.assert_array_equal(model.tests(X[:, [2, 0]]).p_value, [1.0, 1.0])
 
 
@@ -114,7 +116,7 @@ def test_p_values_of_noise_are_uniform():
         for seed in range(40):
             rng = np.random.default_rng([seed, 1])
             X, y = maker(rng, (50, 25)), rng.permutation(np.arange(50) % 2)
-            (model,) = null_models(data_of(X, y, classes=np.array([0, 1])), [], np.arange(50))
+            (model,) = null_models(data_of(X, y, classes=np.array([0, 1])), [], np.arange(50), CLASSES)
             found.append(model.tests(X).p_value)
         share = np.mean(np.concatenate(found) <= 0.05)
         assert 0.02 < share < 0.065
@@ -132,7 +134,7 @@ def test_half_samples_are_tested_in_their_complements():
     X, y, _ = example(n_samples=80)
     first = (np.arange(80) % 2 == 0).astype(float)
     selected = [np.array([0, 1]), np.array([0, 2])]
-    found = split_tests(data_of(X, y), [first, 1 - first], selected, np.array([], dtype=np.int64), 2)
+    found = split_tests(data_of(X, y), [first, 1 - first], selected, np.array([], dtype=np.int64), 2, LEAST_SQUARES)
     assert isinstance(found, SplitTests)
     # With 40 samples in the other half, four features could be tested, so both are; the p-values are times two.
     own = found.smallest(np.array([2]))
@@ -146,6 +148,6 @@ def test_half_samples_are_tested_in_their_complements():
 def test_one_feature_per_ten_samples_is_tested():
     X, y, _ = example(n_samples=40)
     first = (np.arange(40) % 2 == 0).astype(float)
-    found = split_tests(data_of(X, y), [first, 1 - first], [np.arange(6)] * 2, np.array([], dtype=np.int64), 6)
+    found = split_tests(data_of(X, y), [first, 1 - first], [np.arange(6)] * 2, np.array([], dtype=np.int64), 6, LEAST_SQUARES)
     assert (found.smallest(np.array([2, 3, 4, 5])) == 1.0).all()
     assert (found.smallest(np.array([0])) < 1.0).all()

@@ -8,7 +8,8 @@ from coterie.confidence.association import null_models
 from coterie.confidence.splits import split_tests
 from coterie.data import as_source
 from coterie.inputs.opening import Input
-from coterie.solver.regression import huber_fit, huber_width, joint_p_values, linear_effects, poisson_fit
+from coterie.solver.families import HUBER, POISSON
+from coterie.solver.regression import huber_fit, huber_width, linear_effects, poisson_fit
 
 
 def data_of(X, y, *, offset=None, covariates=None, groups=None, weight=None):
@@ -64,7 +65,7 @@ def test_the_statistic_is_that_of_the_score_test_with_the_larger_variance(rng):
     X, K = rng.standard_normal((300, 4)), rng.standard_normal((300, 1))
     offset = rng.standard_normal(300)
     y = rng.poisson(np.exp(0.3 * K[:, 0] + offset) * rng.gamma(2.0, 0.5, 300))
-    (model,) = null_models(data_of(X, y, offset=offset, covariates=K), [3], np.arange(300), "poisson")
+    (model,) = null_models(data_of(X, y, offset=offset, covariates=K), [3], np.arange(300), POISSON)
     design = np.column_stack([np.ones(300), X[:, 3], K])
     fit = PoissonRegressor(alpha=0, tol=1e-12, max_iter=1000, solver="newton-cholesky")
     mean = np.exp(offset) * fit.fit(design[:, 1:], y / np.exp(offset), np.exp(offset)).predict(design[:, 1:])
@@ -91,7 +92,7 @@ def test_score_tests_keep_their_level(kind):
         offset = rng.standard_normal(150)
         mean = np.exp(offset + (-2.5 if kind == "rare" else 0.5))
         y = rng.poisson(mean * rng.gamma(1.0, 1.0, 150) if kind == "negative binomial" else mean)
-        (model,) = null_models(data_of(X, y, offset=offset), [], np.arange(150), "poisson")
+        (model,) = null_models(data_of(X, y, offset=offset), [], np.arange(150), POISSON)
         values.append(model.tests(X).p_value)
     values = np.concatenate(values)
     assert (values <= 0.05).mean() <= 0.06
@@ -110,7 +111,7 @@ def test_joint_tests_keep_their_level(clustered):
             X = 0.3 * X + rng.standard_normal((40, 8))[clusters]
         rate = rng.gamma(2.0, 0.5, 40)[np.repeat(np.arange(40), 4)] if clustered else rng.gamma(2.0, 0.5, 160)
         y = rng.poisson(2.0 * rate)
-        values.append(joint_p_values(design_of(X), y, np.ones(160), clusters, None, "poisson")[1:])
+        values.append(POISSON.p_values(design_of(X), y, np.ones(160), clusters)[1:])
     values = np.concatenate(values)
     assert 0.01 <= (values <= 0.05).mean() <= 0.085
 
@@ -123,7 +124,7 @@ def test_halves_test_the_rate_and_not_the_count(rng):
     half = np.arange(400) % 2 == 0
     weights = [half.astype(float), (~half).astype(float)]
     selected = [np.array([0, 1])] * 2
-    tests = split_tests(data_of(X, y, offset=np.log(exposure)), weights, selected, np.empty(0, int), 5, "poisson")
+    tests = split_tests(data_of(X, y, offset=np.log(exposure)), weights, selected, np.empty(0, int), 5, POISSON)
     assert tests.p_value(np.array([1])) < 1e-6
     assert tests.p_value(np.array([0])) > 0.05
 
@@ -155,8 +156,8 @@ def test_tests_of_numbers_with_outliers_keep_their_level():
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((150, 100))
         y = 5.0 + rng.standard_t(1.5, 150)
-        (model,) = null_models(data_of(X, y), [], np.arange(150), "huber")
+        (model,) = null_models(data_of(X, y), [], np.arange(150), HUBER)
         alone.append(model.tests(X).p_value)
-        joint.append(joint_p_values(design_of(X[:, :8]), y, np.ones(150), None, None, "huber")[1:])
+        joint.append(HUBER.p_values(design_of(X[:, :8]), y, np.ones(150))[1:])
     assert 0.035 <= (np.concatenate(alone) <= 0.05).mean() <= 0.06
     assert 0.02 <= (np.concatenate(joint) <= 0.05).mean() <= 0.08

@@ -11,6 +11,8 @@ from coterie.confidence.proxies import Proxies, false_by_proxy, proxies_of, riva
 from coterie.data import as_source
 from coterie.data.view import FeatureView
 from coterie.estimators.base import input_of
+from coterie.solver.cox_regression import COX
+from coterie.solver.families import CLASSES, LEAST_SQUARES
 
 
 def unit(columns):
@@ -88,7 +90,8 @@ def test_projections_of_each_null_model(outcome):
     }[outcome]
     names = {"numbers": GroupDiscoveryRegressor, "classes": GroupDiscoveryClassifier, "times": GroupDiscoverySurvival}
     data = input_of(names[outcome](2).fit(X, y, covariates=covariates), X, y, covariates=covariates)
-    for model in null_models(data, [1], np.arange(80)):
+    family = {"numbers": LEAST_SQUARES, "classes": CLASSES, "times": COX}[outcome]
+    for model in null_models(data, [1], np.arange(80), family):
         tests = model.tests(X)
         vectors, _ = model.projections(tests.unit, 80)
         np.testing.assert_allclose((X * vectors).sum(axis=0), tests.information, rtol=1e-9, atol=1e-12)

@@ -8,6 +8,7 @@ from coterie.confidence.association import null_models
 from coterie.confidence.splits import split_tests
 from coterie.data import as_source
 from coterie.inputs.opening import Input
+from coterie.solver.families import HUBER, LEAST_SQUARES, POISSON
 
 
 def data_of(X, Y, *, offset=None, groups=None):
@@ -24,6 +25,7 @@ def noise(rng, family, n=80, q=4):
     return rng.poisson(np.exp([0.5, 1.5, 3.0, 1.0] + 0.3 * values)) * 1.0 if family == "poisson" else values
 
 
+FAMILIES = {"linear": LEAST_SQUARES, "huber": HUBER, "poisson": POISSON}
 SLOW = pytest.mark.slow
 LEVELS = [("linear", 100), *(pytest.param(family, 300, marks=SLOW) for family in ("linear", "huber", "poisson"))]
 
@@ -36,12 +38,13 @@ def test_the_smallest_p_value_has_its_level(family, n_draws):
     for _ in range(n_draws):
         X, Y = rng.standard_normal((80, 10)), noise(rng, family)
         data = data_of(X, Y)
-        models = null_models(data, [], np.arange(80), family)
+        models = null_models(data, [], np.arange(80), FAMILIES[family])
         assert len(models) == 4
         found = np.array([model.tests(X).p_value for model in models])
         n_false += found.min() * found.size <= 0.05
         half = (np.arange(80) < 40) * 1.0
-        tests = split_tests(data, [half, 1.0 - half], [np.arange(3), np.arange(3)], np.empty(0, dtype=int), 3, family)
+        selected, fixed = [np.arange(3), np.arange(3)], np.empty(0, dtype=int)
+        tests = split_tests(data, [half, 1.0 - half], selected, fixed, 3, FAMILIES[family])
         n_false_in_halves += tests.smallest(np.arange(3))[0] <= 0.05
     limit = 0.05 + 3 * np.sqrt(0.05 * 0.95 / n_draws)
     assert n_false / n_draws <= limit
@@ -53,10 +56,10 @@ def test_the_smallest_p_value_has_its_level(family, n_draws):
 def test_every_target_has_its_offset(rng):
     X, offset = rng.standard_normal((200, 3)), rng.standard_normal((200, 2))
     Y = 2.0 * X[:, [0, 1]] + offset + 0.5 * rng.standard_normal((200, 2))
-    joint = null_models(data_of(X, Y, offset=offset), [], np.arange(200))
+    joint = null_models(data_of(X, Y, offset=offset), [], np.arange(200), LEAST_SQUARES)
     for c, model in enumerate(joint):
         alone = Input(as_source(X), X, Y[:, c], Y[:, c], None, None, None, None, offset[:, c], None, {})
-        (reference,) = null_models(alone, [], np.arange(200))
+        (reference,) = null_models(alone, [], np.arange(200), LEAST_SQUARES)
         np.testing.assert_allclose(model.residual, reference.residual)
         np.testing.assert_array_equal(model.tests(X).p_value, reference.tests(X).p_value)
 

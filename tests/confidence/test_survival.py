@@ -8,7 +8,7 @@ from coterie import GroupDiscoverySurvival, group_confidence, group_effects
 from coterie.confidence.association import null_models
 from coterie.confidence.halves import complementary, permute_labels
 from coterie.inputs.survival import survival_targets
-from coterie.solver.cox_regression import CoxRegression, cox_effects, cox_p_values, information
+from coterie.solver.cox_regression import COX, CoxRegression, cox_effects, information
 from coterie.solver.regression import standardised
 
 
@@ -95,7 +95,7 @@ def test_score_tests_are_those_of_the_likelihood():
     X, targets = simulated()
     y = np.column_stack([targets["time"], targets["event"]])
     data = GroupDiscoverySurvival(1)._read(X, y, covariates=X[:, [4]])
-    (model,) = null_models(data, np.array([0]), np.arange(120))
+    (model,) = null_models(data, np.array([0]), np.arange(120), COX)
     tests = model.tests(X[:, 1:4])
     known = design_of(X[:, [0, 4]])
     fitted = CoxRegression(known, targets, np.ones(120))
@@ -123,7 +123,7 @@ def test_p_values_are_uniform_without_effects():
         rng = np.random.default_rng(seed)
         X, targets = simulated(seed, n=80, p=100)
         data = GroupDiscoverySurvival(1)._read(X, np.column_stack([targets["time"], targets["event"]]))
-        (model,) = null_models(data, np.array([0]), np.arange(80))
+        (model,) = null_models(data, np.array([0]), np.arange(80), COX)
         values.append(model.tests(np.hstack([X[:, 1:], (rng.random((80, 50)) < 0.1)])).p_value)
     found = np.concatenate(values)
     for level in (0.3, 0.05, 0.01):
@@ -133,11 +133,11 @@ def test_p_values_are_uniform_without_effects():
 
 def test_joint_p_values():
     X, targets = simulated(n=300)
-    found = cox_p_values(design_of(X), targets, np.ones(300))
+    found = COX.p_values(design_of(X), targets, np.ones(300))
     assert found[1] < 1e-6
     assert found[2:].min() > 1e-3
-    assert cox_p_values(design_of(X), survival_targets(np.zeros(300), targets["time"]), np.ones(300)).tolist() == [1.0] * 6
-    assert cox_p_values(design_of(0.0 * X), targets, np.ones(300)).tolist() == [1.0] * 6
+    assert COX.p_values(design_of(X), survival_targets(np.zeros(300), targets["time"]), np.ones(300)).tolist() == [1.0] * 6
+    assert COX.p_values(design_of(0.0 * X), targets, np.ones(300)).tolist() == [1.0] * 6
 
 
 def test_half_samples_and_permutations_keep_pairs_of_time_and_event():

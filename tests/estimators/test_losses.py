@@ -21,7 +21,7 @@ from coterie import (
 )
 from coterie.inputs.targets import CountWarning, LoneClassWarning
 from coterie.solver.smooth_losses import Huber, PoissonLoss
-from coterie.validation.metrics import linearised_explained
+from coterie.validation.metrics import MEASURES, linearised_explained
 
 
 @parametrize_with_checks(
@@ -121,10 +121,10 @@ def test_scores_of_the_huber_loss(rng):
 def test_influence_is_the_derivative_by_the_weights(rng, name):
     y, weight = rng.poisson(3.0, 41).astype(float), rng.random(41) + 0.5
     predicted = y + rng.random(41) + 0.1
-    found = linearised_explained(name, y, predicted, weight)
+    found = linearised_explained(MEASURES[name], y, predicted, weight)
     assert found.influence.sum() == pytest.approx(0.0, abs=1e-12)
     change = 1e-6 * rng.standard_normal(41)
-    up, down = (linearised_explained(name, y, predicted, weight * (1 + step)).value for step in (change, -change))
+    up, down = (linearised_explained(MEASURES[name], y, predicted, weight * (1 + step)).value for step in (change, -change))
     assert (up - down) / 2 == pytest.approx(found.influence @ change, rel=1e-4)
 
 

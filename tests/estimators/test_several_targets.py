@@ -11,10 +11,16 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error, r2_score
 
 import coterie
-from coterie import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV, group_confidence, group_effects
+from coterie import (
+    GroupDiscoveryClassifier,
+    GroupDiscoveryRegressor,
+    GroupDiscoveryRegressorCV,
+    group_confidence,
+    group_effects,
+)
 from coterie.solver.loss import Loss
 from coterie.solver.losses import SquaredLoss
-from coterie.validation.metrics import explained
+from coterie.validation.metrics import MEASURES, explained
 
 UNITS = np.array([1.0, 1e4, 1e-3])
 
@@ -189,9 +195,9 @@ def test_compiled_paths_and_lockstep_agree(several):
 def test_explained_is_the_mean_over_targets(rng):
     y, predicted, weight = rng.poisson(4.0, (30, 2)) + 0.5, rng.random((30, 2)) + 3.0, rng.random(30)
     for name in ("r2", "d2_poisson", "d2_absolute_error"):
-        parts = [explained(name, y[:, c], predicted[:, c], weight) for c in range(2)]
-        assert explained(name, y, predicted, weight) == pytest.approx(np.mean(parts))
-    assert explained("r2", y, predicted, weight) == pytest.approx(r2_score(y, predicted, sample_weight=weight))
+        parts = [explained(MEASURES[name], y[:, c], predicted[:, c], weight) for c in range(2)]
+        assert explained(MEASURES[name], y, predicted, weight) == pytest.approx(np.mean(parts))
+    assert explained(MEASURES["r2"], y, predicted, weight) == pytest.approx(r2_score(y, predicted, sample_weight=weight))
 
 
 def test_effects_are_in_the_units_of_the_targets(several, validated):
@@ -277,3 +283,16 @@ def test_other_bad_arguments(several):
     with pytest.raises(ValueError, match="Counts must be at least 0"):
         GroupDiscoveryRegressor(2, loss="poisson").fit(X, Y - 1e6)
     assert not Loss.takes_several_targets
+
+
+def test_other_numbers_of_targets_than_in_the_fit(rng):
+    X, Y = rng.standard_normal((60, 5)), rng.standard_normal((60, 2))
+    several, one = GroupDiscoveryRegressor(2).fit(X, Y), GroupDiscoveryRegressor(2).fit(X, Y[:, 0])
+    with pytest.raises(ValueError, match=r"fitted with 2 target\(s\), but y has 1\. Pass the y of the fit\."):
+        group_effects(several, X, Y[:, 0])
+    with pytest.raises(ValueError, match=r"fitted with 1 target\(s\), but y has 2"):
+        group_confidence(one, X, Y, n_pairs=2)
+    with pytest.raises(ValueError, match=r"y has no columns\. Pass one value per sample"):
+        GroupDiscoveryRegressor(2).fit(X, Y[:, :0])
+    with pytest.raises(ValueError, match=r"has 2 columns\. Pass one column\. For several numeric targets, use Group"):
+        GroupDiscoveryClassifier(2).fit(X, Y > 0)

@@ -12,7 +12,8 @@ from scipy import sparse
 from coterie.data import FeatureView, as_source
 from coterie.inputs.survival import survival_targets
 from coterie.solver.adjusted import AdjustedLoss
-from coterie.solver.cox import CoxLoss, PartialLikelihood
+from coterie.solver.cox import CoxLoss
+from coterie.solver.cox_regression import PartialLikelihood
 from coterie.solver.design import DenseDesign, design_of
 from coterie.solver.loss import MERGING, Targets
 from coterie.solver.master import Master

@@ -1,4 +1,4 @@
-"""Logistic, Poisson and Huber losses: definitions, certificates, cvxpy and scikit-learn as references."""
+"""Logistic, Poisson, gamma and Huber losses: definitions, certificates, cvxpy and scikit-learn as references."""
 
 import cvxpy as cp
 import numpy as np
@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
-from sklearn.linear_model import HuberRegressor, LogisticRegression, PoissonRegressor
+from sklearn.linear_model import GammaRegressor, HuberRegressor, LogisticRegression, PoissonRegressor
 
 from coterie.data import FeatureView, as_source
 from coterie.kernels.losses import evaluate_loss, smooth_marker
 from coterie.solver import master as master_module
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import DenseDesign, Rows, design_of
+from coterie.solver.gamma import GammaLoss
 from coterie.solver.loss import Targets
 from coterie.solver.losses import LOSSES
 from coterie.solver.master import Master
@@ -20,7 +21,7 @@ from coterie.solver.regression import huber_width
 from coterie.solver.ridge import fit_ridge
 from coterie.solver.smooth_losses import Huber, HuberLoss, LogisticLoss, PoissonLoss
 
-NAMES = ["logistic", "several", "poisson", "exposed", "huber"]
+NAMES = ["logistic", "several", "poisson", "exposed", "gamma", "huber"]
 
 
 def made(name, rng, n=60, C=1.0, fit_intercept=True, weight=None, outputs=0.0):
@@ -47,6 +48,11 @@ def made(name, rng, n=60, C=1.0, fit_intercept=True, weight=None, outputs=0.0):
         log = np.log(np.maximum(y, 1))
         loss = PoissonLoss(y, weight, C, fit_intercept, offset if name == "exposed" else None)
         return loss, lambda z: (np.exp(z[:, 0] + offset) - y - y * (z[:, 0] + offset) + y * log)[:, None]
+    if name == "gamma":
+        offset = rng.standard_normal(n)
+        y = rng.gamma(2.0, 0.5 * np.exp(np.clip(0.5 + outputs + offset, -8, 8)))
+        loss = GammaLoss(y, weight, C, fit_intercept, offset)
+        return loss, lambda z: (y * np.exp(-z[:, 0] - offset) - 1 - np.log(y) + z[:, 0] + offset)[:, None]
     y = outputs + rng.standard_t(1.5, size=n) + 5.0 * fit_intercept
     absolute = lambda z: np.abs(y[:, None] - z)  # noqa: E731
     return (
@@ -168,9 +174,12 @@ def weighted_sum(name, loss, Z, W, b):
         return sum(parts)
     u = Z @ W[:, 0] + b[0]
     if isinstance(loss, PoissonLoss):
-        y = loss.counts
+        y = loss.targets
         constant = weight @ (y * np.log(np.maximum(y, 1)) - y)
         return weight @ (cp.exp(u + loss.offset) - cp.multiply(y, u + loss.offset)) + constant
+    if isinstance(loss, GammaLoss):
+        margin = u + loss.offset - np.log(loss.targets)
+        return weight @ (cp.exp(-margin) + margin - 1)
     return weight @ (0.5 * cp.huber(loss.targets - u, loss.width))
 
 
@@ -233,7 +242,7 @@ def test_merged_rows_are_exact(rng, name):
     merged = loss.merged(rows)
     z = np.outer(column, rng.standard_normal(loss.n_outputs))
     whole, part = loss.evaluate(z), merged.evaluate(z[rows.first])
-    assert name == "huber" or len(rows.first) < 120 or name == "exposed"
+    assert name in ("huber", "exposed", "gamma") or len(rows.first) < 120
     assert part.value == pytest.approx(whole.value, rel=1e-12)
     assert part.conjugate == pytest.approx(whole.conjugate, rel=1e-9)
     np.testing.assert_allclose(loss.spread(part.residual, rows), whole.residual, atol=1e-11)
@@ -305,6 +314,17 @@ def test_poisson_regression_of_scikit_learn(rng):
         assert intercept == pytest.approx(reference.intercept_, abs=1e-8)
 
 
+def test_gamma_regression_of_scikit_learn(rng):
+    X = rng.standard_normal((150, 8))
+    X -= X.mean(axis=0)
+    weight = rng.random(150) + 0.5
+    y = rng.gamma(2.0, np.exp(0.4 * X[:, 0]))
+    reference = GammaRegressor(alpha=1.0, tol=1e-12, max_iter=10_000, solver="newton-cholesky").fit(X, y, weight)
+    coef, intercept = ridge(GammaLoss(y, weight, 1.0 / weight.sum(), True), X)
+    np.testing.assert_allclose(coef, reference.coef_, atol=1e-8)
+    assert intercept == pytest.approx(reference.intercept_, abs=1e-8)
+
+
 def test_huber_regression_of_scikit_learn(rng):
     """Its scale is estimated; for the scale it has found, both problems have the same solution.
 
@@ -320,7 +340,7 @@ def test_huber_regression_of_scikit_learn(rng):
     assert intercept == pytest.approx(reference.intercept_, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["logistic", "poisson", "huber"])
+@pytest.mark.parametrize("name", ["logistic", "poisson", "gamma", "huber"])
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
 def test_more_columns_than_samples(rng, name, C):
     X = rng.standard_normal((50, 120))

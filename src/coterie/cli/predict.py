@@ -180,10 +180,10 @@ def _score(estimator: Any, dataset: Dataset, known: dict[str, Any], console: Con
 def _score_name(estimator: Any) -> str:
     """Return the name of the estimator's own score."""
     from coterie.estimators.base import GroupDiscovery, task_of
-    from coterie.report.held_out import SCORE_NAMES, default_score
+    from coterie.report.held_out import default_score_title
 
     if isinstance(estimator, GroupDiscovery) and task_of(estimator) in ("regression", "survival"):
-        return SCORE_NAMES[default_score(estimator)]
+        return default_score_title(estimator)
     return "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
 
 

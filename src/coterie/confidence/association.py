@@ -1,8 +1,8 @@
 r"""Score tests: the association of single features with the outcome, given covariates and some other features.
 
 The null model contains an intercept, the covariates and the given features. It is a least-squares regression for numbers, a
-logistic regression for classes (each class against the others), a Poisson regression for counts, and a Huber regression, whose
-errors are cut at its limit, for numbers with outliers; for survival times see :class:`CoxNullModel`. With residuals
+logistic regression for classes (each class against the others), and otherwise the regression of the loss
+(:mod:`coterie.solver.families`); for survival times see :class:`CoxNullModel`. With residuals
 :math:`r_i`, variances :math:`v_i`, sample weights :math:`\omega_i` and the part :math:`\tilde x_j` of a feature that the null
 model leaves unexplained (by a regression with the weights :math:`\omega v`), the statistic is
 
@@ -34,10 +34,11 @@ from coterie.inputs.offsets import by_output
 from coterie.inputs.opening import Input
 from coterie.order import in_order
 from coterie.solver.cox_regression import CoxRegression, information
-from coterie.solver.regression import huber_fit, linear_effects, logistic_effects, poisson_fit, standardised
+from coterie.solver.families import Family
+from coterie.solver.regression import standardised
 
-# Smallest variance of a label relative to the largest possible one, and smallest unexplained share of a feature's norm.
-_MIN_VARIANCE, _MIN_SHARE = 1e-9, 1e-6
+# Smallest unexplained share of a feature's norm.
+_MIN_SHARE = 1e-6
 # Smallest standard deviation of a feature that varies, relative to its values.
 _MIN_SCALE = 1e-12
 # Skewness below which the gamma distribution is not needed.
@@ -332,84 +333,14 @@ def design_of(data: Input, features: np.ndarray, rows: np.ndarray, weight: np.nd
     return np.column_stack([np.ones(len(rows)), standardised(columns, weight), standardised(others, weight)])
 
 
-def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray, family: str = "linear") -> list[NullModel]:
-    """Return the null model of each output, given some features (besides the covariates).
-
-    ``family`` is that of numeric targets: ``"linear"``, ``"huber"`` or ``"poisson"``.
-    """
+def null_models(data: Input, given: Sequence[int] | np.ndarray, rows: np.ndarray, family: Family) -> list[NullModel]:
+    """Return the null model of each output, given some features (besides the covariates)."""
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, np.asarray(given, dtype=np.int64), rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
-    outputs = zip(outputs_of(data, rows), offsets_of(data, rows), strict=False)
-    if data.is_survival:
-        return [_cox(rows, weight, design, output, clusters, offset) for output, offset in outputs]
-    if data.classes is not None:
-        return [_logistic(rows, weight, design, output, clusters) for output, _ in outputs]
-    known = [(output, np.zeros(len(rows)) if offset is None else offset) for output, offset in outputs]
-    if family == "poisson":
-        return [_poisson(rows, weight, design, output, offset, clusters) for output, offset in known]
-    return [_linear(rows, weight, design, output - offset, clusters, family) for output, offset in known]
-
-
-def _linear(
-    rows: np.ndarray,
-    weight: np.ndarray,
-    design: np.ndarray,
-    output: np.ndarray,
-    clusters: np.ndarray | None,
-    family: str,
-) -> NullModel:
-    if family == "huber":
-        residual = huber_fit(design, output, weight).cut
-    else:
-        residual = output - design @ linear_effects(design, output, weight).effect
-    freedom = float(weight.sum()) - np.linalg.matrix_rank(design)
-    variance = max(float(weight @ residual**2) / max(freedom, 1.0), np.finfo(float).tiny)
-    third = float(weight @ residual**3) / float(weight.sum())
-    ones = np.ones(len(rows))
-    return NullModel(rows, weight, residual, variance * ones, third * ones, design, freedom, clusters)
-
-
-def _logistic(
-    rows: np.ndarray, weight: np.ndarray, design: np.ndarray, output: np.ndarray, clusters: np.ndarray | None
-) -> NullModel:
-    probability = 0.5 * (1.0 + np.tanh(0.5 * (design @ logistic_effects(design, output, weight).effect)))
-    if design.shape[1] == 1:  # the prior of the intercept would leave a small rest
-        probability = np.full(len(rows), float(weight @ output) / float(weight.sum()))
-    variance = np.maximum(probability * (1.0 - probability), _MIN_VARIANCE)
-    third = variance * (1.0 - 2.0 * probability)
-    return NullModel(rows, weight, output - probability, variance, third, design, np.inf, clusters)
-
-
-def _cox(
-    rows: np.ndarray,
-    weight: np.ndarray,
-    design: np.ndarray,
-    targets: np.ndarray,
-    clusters: np.ndarray | None,
-    offset: np.ndarray | None,
-) -> NullModel:
-    model = CoxRegression(design, targets, weight, offset)
-    residual, hazard = model.state.residual[:, 0] / weight, model.state.curvature[:, 0] / weight
-    variance = np.maximum(hazard, _MIN_VARIANCE)
-    return CoxNullModel(rows, weight, residual, variance, variance, design, np.inf, clusters, model)
-
-
-def _poisson(
-    rows: np.ndarray,
-    weight: np.ndarray,
-    design: np.ndarray,
-    counts: np.ndarray,
-    offset: np.ndarray,
-    clusters: np.ndarray | None,
-) -> NullModel:
-    fit = poisson_fit(design, counts, weight, offset=offset)
-    mean = np.maximum(fit.mean, np.finfo(float).tiny)
-    if design.shape[1] == 1:  # the prior of the intercept would leave a small rest
-        mean *= float(weight @ counts) / float(weight @ mean)
-    residual, freedom = counts - mean, float(weight.sum()) - np.linalg.matrix_rank(design)
-    excess = float(weight @ (residual**2 - mean)) / float(weight @ mean**2) * float(weight.sum()) / max(freedom, 1.0)
-    variance = np.maximum(fit.dispersion * mean, mean + max(excess, 0.0) * mean**2)
-    variance = np.maximum(variance, _MIN_VARIANCE * variance.max())
-    third = variance * (2.0 * variance / mean - 1.0)  # that of a negative binomial distribution
-    return NullModel(rows, weight, residual, variance, third, design, freedom, clusters)
+    found: list[NullModel] = []
+    for output, offset in zip(outputs_of(data, rows), offsets_of(data, rows), strict=False):
+        fit = family.null(design, output, weight, offset)
+        common = rows, weight, fit.residual, fit.variance, fit.third, design, fit.freedom, clusters
+        found.append(NullModel(*common) if fit.regression is None else CoxNullModel(*common, fit.regression))
+    return found

@@ -44,7 +44,7 @@ from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
 from coterie.search.search import Search, SearchSettings
 from coterie.selection import names_of
-from coterie.solver.loss import trait
+from coterie.solver.losses import family_of
 
 # C of the half-samples, relative to the scale of the features: features are selected jointly.
 _FACTOR = 1.0
@@ -182,7 +182,7 @@ class EvidenceSearch:
     ) -> None:
         self.data, self.n_pairs, self.seed, self.stratified, self.n_threads = data, n_pairs, seed, stratified, n_threads
         self.n_fixed, self.n_varying = n_fixed, n_varying
-        self.family = str(trait(settings.loss, "family"))
+        self.family = family_of(settings.loss, data.classes is not None)
         self.rows = tested_samples(data, used_samples(data))
         most = max(1, min(_MOST_FEATURES, int(n_varying * _SHARE)))
         half = complementary(data, seed, 0, 0, stratified=stratified)[1]

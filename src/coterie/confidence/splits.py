@@ -1,10 +1,10 @@
 r"""P-values from half-samples (Meinshausen, Meier and Bühlmann 2009).
 
-One half selects features, and the other half tests them jointly by a regression with robust standard errors: least squares
-for numbers and classes, Huber or Poisson regression for these losses, Cox regression for survival times. A p-value is
-multiplied by the number of tested features. The p-value of a group in a half is the smallest of its members, or 1 if none was
-selected. The values :math:`P_h` of all halves are combined by the quantile rule
-:math:`(1 - \log\gamma_0)\min_{\gamma\ge\gamma_0} q_\gamma(P_h/\gamma)`.
+One half selects features, and the other half tests them jointly by a regression with robust standard errors: least squares for
+numbers and classes, otherwise the regression of the loss (:mod:`coterie.solver.families`). A p-value is multiplied by the
+number of tested features. The p-value of a group in a half is the smallest of its members, or 1 if none was selected. The
+values :math:`P_h` of all halves are combined by the quantile rule :math:`(1 - \log\gamma_0)\min_{\gamma\ge\gamma_0}
+q_\gamma(P_h/\gamma)`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from coterie.confidence.association import design_of, offsets_of, outputs_of
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.interruption import stop_requested
-from coterie.solver.cox_regression import cox_p_values
-from coterie.solver.regression import joint_p_values
+from coterie.solver.families import Family
 
 # Samples (or sample groups) of the smallest class, or events, times two, per tested feature.
 _SAMPLES_PER_TEST = 10
@@ -102,7 +101,7 @@ def split_tests(
     selected: Sequence[np.ndarray],
     fixed: np.ndarray,
     most: int,
-    family: str = "linear",
+    family: Family,
 ) -> SplitTests | None:
     """Test the features selected in each half in the other half of the pair; None after a signal.
 
@@ -118,8 +117,8 @@ def split_tests(
         Features that are given in every test.
     most : int
         Most features per test.
-    family : str
-        Regression for numeric targets: ``"linear"``, ``"huber"`` or ``"poisson"``.
+    family : Family
+        The regression of the tests.
     """
     features, values = [], []
     for number, own in enumerate(selected):
@@ -132,7 +131,7 @@ def split_tests(
     return SplitTests(features, values)
 
 
-def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.ndarray, family: str) -> np.ndarray:
+def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.ndarray, family: Family) -> np.ndarray:
     """Return the p-values of features in some samples, times the number of features and of outputs tested."""
     if len(features) == 0:
         return np.empty(0)
@@ -141,8 +140,5 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     own, found = slice(1, 1 + len(features)), []
     for output, offset in zip(outputs_of(data, rows), offsets_of(data, rows), strict=False):
-        if data.is_survival:
-            found.append(cox_p_values(design, output, weight, clusters, offset)[own])
-        else:
-            found.append(joint_p_values(design, output, weight, clusters, offset, family)[own])
+        found.append(family.p_values(design, output, weight, clusters, offset)[own])
     return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(found))

@@ -451,7 +451,13 @@ def input_of(
     client: ClientLike = None,
 ) -> Input:
     """Return data opened and checked as in the fit of a model."""
-    return model._read(X, y, sample_weight, None, covariates, offset, groups, client)
+    data = model._read(X, y, sample_weight, None, covariates, offset, groups, client)
+    if hasattr(model, "groups_"):
+        names = getattr(model, "target_names_", None), data.target_names
+        known, given = (1 if own is None else len(own) for own in names)
+        if known != given:
+            raise ValueError(f"The model was fitted with {known} target(s), but y has {given}. Pass the y of the fit.")
+    return data
 
 
 def _offset_apart(attributes: dict[str, Any], data: Input) -> dict[str, Any]:

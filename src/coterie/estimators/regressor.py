@@ -29,10 +29,10 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike, targets_of
+from coterie.solver.error_measures import SQUARED_ERROR
 from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule, known_losses
 from coterie.solver.several import target_scales
-from coterie.solver.smooth_losses import PoissonLoss
 from coterie.validation.metrics import explained
 
 # Fitted attributes with one entry per target in the first axis, which are in the units of the targets.
@@ -63,8 +63,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     loss : str or Loss, default="squared"
         Loss function: ``"squared"``; ``"huber"``, which is linear for errors of more than 1.345 robust standard deviations of
-        the target; ``"poisson"`` for counts, with the logarithm as link; or a subclass of :class:`coterie.solver.loss.Loss`
-        (see "Adding a loss" in the documentation).
+        the target; ``"poisson"`` for counts and ``"gamma"`` for positive numbers with errors in proportion to the mean, both
+        with the logarithm as link; or a subclass of :class:`coterie.solver.loss.Loss` (see "Adding a loss" in the
+        documentation).
 
     %(n_features_per_round)s
 
@@ -193,7 +194,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.loss == "poisson" or self.loss is PoissonLoss
+        tags.target_tags.positive_only = LossRule("numbers").allows(self.loss) and trait(self._loss, "positive_targets")
         # Counts may have several columns, too, but scikit-learn's check of several targets has negative ones.
         tags.target_tags.multi_output = not tags.target_tags.positive_only
         return tags
@@ -241,7 +242,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> float:
         """Return R², the share of the variance of the target that is predicted.
 
-        It is the share of the Poisson deviance for ``loss="poisson"``, and that of the absolute error for ``loss="huber"``.
+        It is the share of the deviance for ``loss="poisson"`` and ``"gamma"``, and of the absolute error for ``loss="huber"``.
         The score of several targets is the mean of their scores.
 
         Parameters
@@ -261,10 +262,10 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         if hasattr(target, "columns") and hasattr(self, "target_names_"):
             target = np.column_stack([np.asarray(target[name]) for name in self.target_names_])
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        name = trait(self._loss, "default_score")
-        if name == "r2":
+        measure = trait(self._loss, "error_measure")
+        if measure is SQUARED_ERROR:
             return float(r2_score(target, predicted, sample_weight=sample_weight))
-        return explained(name, np.asarray(target, dtype=np.float64), predicted, weight)
+        return explained(measure, np.asarray(target, dtype=np.float64), predicted, weight)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -310,8 +311,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Folds of the cross-validation. An integer is a number of shuffled folds.
 
     scoring : str, callable or None, default=None
-        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error) and ``"poisson"`` (deviance).
-        Sample weights are passed to it. A callable
+        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error), ``"poisson"`` and
+        ``"gamma"`` (deviance). Sample weights are passed to it. A callable
         ``scorer(estimator, X, y)`` gets as X the predicted values of the held-out samples, of shape
         (n_samples, 1), and as estimator an object that predicts from them.
 

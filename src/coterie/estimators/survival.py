@@ -31,7 +31,8 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.cox import TIES, CoxLoss, PartialLikelihood
+from coterie.solver.cox import TIES, CoxLoss
+from coterie.solver.cox_regression import PartialLikelihood
 from coterie.solver.loss import LossLike
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.path_search import Fold

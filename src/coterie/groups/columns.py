@@ -360,7 +360,7 @@ def _limit(item: Item, side: int) -> float | None:
 
 
 def _interval(item: Item) -> str | None:
-    """Return the odds, hazard or rate ratio, or the effect, with its interval, as text."""
+    """Return the ratio (odds, hazard, rate or mean), or the effect, with its interval, as text."""
     group = item.group
     if group.effect is None or group.effect_interval is None:
         return None
@@ -374,9 +374,9 @@ def _interval(item: Item) -> str | None:
 
 
 def _ratio_cells(item: Item) -> dict[str, object]:
-    """Return the hazard or rate ratio and the interval of any ratio, as columns of a flat table; none for other effects."""
+    """Return the ratio and its interval as columns of a flat table; none for other effects. The odds have a column."""
     group, limits = item.group, item.group.ratio_interval
-    known = {"hazard_ratio": group.hazard_ratio, "rate_ratio": group.rate_ratio}
+    known = {"hazard_ratio": group.hazard_ratio, "rate_ratio": group.rate_ratio, "mean_ratio": group.mean_ratio}
     found: dict[str, object] = {name: value for name, value in known.items() if value is not None}
     return found if limits is None else {**found, "ratio_low": limits[0], "ratio_high": limits[1]}
 
@@ -462,7 +462,7 @@ COLUMNS: Mapping[str, Column] = {
         Column("weight", "weight", "Weight of the support feature in the model.", lambda item: item.group.weight,
                per="support", kind="figure"),
         Column("effect", "effect",
-               "Log-odds, log hazard ratio, log rate ratio (counts), or units of the target, per standard deviation.",
+               "Log-odds, log hazard ratio, log ratio of rates or means, or units of the target, per standard deviation.",
                lambda item: item.group.effect, per="support", kind="effect"),
         Column("effect_low", "effect from", "Lower limit of the 95 % interval of the effect, adjusted for the selection.",
                lambda item: _limit(item, 0), per="support", kind="figure"),
@@ -474,11 +474,13 @@ COLUMNS: Mapping[str, Column] = {
                lambda item: item.group.hazard_ratio, per="support", kind="figure", cells=lambda item: {}),
         Column("rate_ratio", "rate ratio", "Factor of the rate of counts per standard deviation of the support feature.",
                lambda item: item.group.rate_ratio, per="support", kind="figure", cells=lambda item: {}),
-        Column("ratio_low", "ratio from", "Lower limit of the 95 % interval of the odds, hazard or rate ratio.",
+        Column("mean_ratio", "ratio of means", "Factor of the mean per standard deviation of the support feature.",
+               lambda item: item.group.mean_ratio, per="support", kind="figure", cells=lambda item: {}),
+        Column("ratio_low", "ratio from", "Lower limit of the 95 % interval of the odds, hazard, rate or mean ratio.",
                lambda item: _ratio_limit(item, 0), per="support", kind="figure", cells=_ratio_cells),
-        Column("ratio_high", "ratio to", "Upper limit of the 95 % interval of the odds, hazard or rate ratio.",
+        Column("ratio_high", "ratio to", "Upper limit of the 95 % interval of the odds, hazard, rate or mean ratio.",
                lambda item: _ratio_limit(item, 1), per="support", kind="figure", cells=lambda item: {}),
-        Column("interval", "odds, hazard or rate ratio, or effect, with 95 % interval",
+        Column("interval", "ratio (odds, hazard, rate or mean), or effect, with 95 % interval",
                "The interval does not account for the selection of the features.", _interval),
         Column("used", "used", "Whether the model has a nonzero weight of a member.", lambda item: item.group.used),
         Column("note", "note", "Whether the model does not use the group, or weight and effect have opposite signs.",
@@ -557,8 +559,8 @@ SHOWN: Mapping[str, Sequence[str]] = {
     # One object per group in result.json, and one per member within it.
     "result": (
         "group", "support", "name", "block", "size", "weight", "effect", "effect_low", "effect_high", "odds_ratio",
-        "hazard_ratio", "rate_ratio", "ratio_low", "ratio_high", "interval", "direction", "class_effects", "main_target",
-        "target_effects", "scaled_effects", "used", "note", "score", "round", "purity", "confidence", "q_value",
+        "hazard_ratio", "rate_ratio", "mean_ratio", "ratio_low", "ratio_high", "interval", "direction", "class_effects",
+        "main_target", "target_effects", "scaled_effects", "used", "note", "score", "round", "purity", "confidence", "q_value",
         "group_p_value", "selected", "marks", "class_weights", "statistics", "levels", "correlations", "members",
     ),
     "members": ("feature", "name", "correlation", "share", "probability", "annotations"),
@@ -590,5 +592,6 @@ SHOWN: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 # Names that annotations cannot have in a flat table: those of columns that represent a single column.
 RESERVED = frozenset(column.name for column in shown("table") if column.cells is None) | {
-    "marks", "direction", "note", "main_target", "hazard_ratio", "rate_ratio", "ratio_low", "ratio_high",
+    "marks", "direction", "note", "main_target", "hazard_ratio", "rate_ratio", "mean_ratio", "ratio_low",
+    "ratio_high",
 }  # fmt: skip

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+# What the exponential of an effect can be a ratio of.
+RATIO_KINDS = ("odds", "hazard", "rate", "mean")
+
 
 def finite_exp(value: float) -> float:
     """Return the exponential of a number, bounded by a finite value."""
@@ -71,8 +74,13 @@ class EffectProperties:
         return finite_exp(self.effect) if self.ratio_kind == "rate" and self.effect is not None else None
 
     @property
+    def mean_ratio(self) -> float | None:
+        """Ratio of means per standard deviation of the support feature: exp of the effect. None for other models."""
+        return finite_exp(self.effect) if self.ratio_kind == "mean" and self.effect is not None else None
+
+    @property
     def ratio_interval(self) -> tuple[float, float] | None:
-        """Limits of the 95 % interval of the odds ratio, hazard ratio or rate ratio, or None if it is unknown."""
+        """Limits of the 95 % interval of the odds, hazard, rate or mean ratio, or None if it is unknown."""
         if self.ratio_kind is None or self.effect_interval is None:
             return None
         low, high = self.effect_interval

@@ -94,18 +94,19 @@ class FeatureGroup(EffectProperties):
         Further data of each member, the support feature first: chromosome and position of a SNP, a p-value.
     effect : float or None
         Effect per standard deviation of the support feature, given those of the other groups, as estimated by
-        :func:`coterie.group_effects`: log-odds of the second class, units of the target, or, for counts, the logarithm of a
-        rate ratio. With more than two classes it is the largest in absolute value of ``class_effects``; with several targets,
-        the largest of ``target_effects`` relative to the scales of the targets. None before the estimation. For a one-class
-        model it is the change of the output.
+        :func:`coterie.group_effects`: log-odds of the second class, units of the target, or the logarithm of a hazard ratio,
+        of a rate ratio (counts) or of a ratio of means (``loss="gamma"``). With more than two classes it is the largest in
+        absolute value of ``class_effects``; with several targets, the largest of ``target_effects`` relative to the scales of
+        the targets. None before the estimation. For a one-class model it is the change of the output.
     effect_interval : (float, float) or None
         Limits of the 95 % interval of the effect, or None if it is unknown.
     class_effects : dict or None
         Effect for each class against the others, by label: log-odds per standard deviation.
     target_effects : dict of str to float, or None
         Effect on each of several targets, by name.
-    ratio_kind : {"odds", "hazard", "rate"} or None
-        What the exponential of the effect is a ratio of: the odds of a class, hazards of survival times, or rates of counts.
+    ratio_kind : {"odds", "hazard", "rate", "mean"} or None
+        What the exponential of the effect is a ratio of: the odds of a class, hazards of survival times, rates of counts, or
+        means of positive numbers.
         None for effects in units of the target, and before the estimation.
     used : bool
         Whether the predictive model has a nonzero weight of any member. Groups that it does not use are no findings.

@@ -53,6 +53,13 @@ def _require_labels(y: Any) -> None:
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError("y must be one-dimensional, but its entries are sequences of different lengths.") from error
+    if labels.ndim == 2 and labels.shape[1] == 0:
+        raise ValueError("y has no columns. Pass one value per sample.")
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array, but it has {labels.shape[1]} columns. Pass one column. For several numeric targets, use "
+            "GroupDiscoveryRegressor (task='regression')."
+        )
     if labels.ndim != 1 or labels.dtype.kind not in "fO":
         return
     missing = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else np.isnan(labels))

@@ -29,7 +29,7 @@ class LossArrays(NamedTuple):
     Attributes
     ----------
     kind : int
-        The loss: ``SQUARED_HINGE``, ``SQUARED``, ``LOGISTIC``, ``POISSON`` or ``HUBER``.
+        The loss: ``SQUARED_HINGE``, ``SQUARED``, or one of :mod:`coterie.kernels.smooth`.
     codes : ndarray of int of shape (n_samples,)
         Class codes. Zeros for numbers.
     classes : ndarray of int of shape (n_outputs,)
@@ -47,7 +47,7 @@ class LossArrays(NamedTuple):
     strata, signs : ndarray of shape (n_samples, n_outputs)
         Stratum and sign of each sample; see :class:`coterie.solver.loss.Loss`.
     base : ndarray of shape (n_targets * n_samples,)
-        Outputs at which the counts are the expected ones (Poisson). Empty for others.
+        Outputs at which the targets are the expected ones (logarithmic link). Empty for others.
     factors : ndarray of shape (n_outputs,)
         Factors of C per output. Empty for ``SQUARED_HINGE``.
     widths : ndarray of shape (n_outputs,)

@@ -1,4 +1,4 @@
-r"""Losses that are sums over the samples: logistic, Poisson and Huber, with the intercept eliminated.
+r"""Losses that are sums over the samples: logistic, Poisson, gamma and Huber, with the intercept eliminated.
 
 .. math:: F(Z) = \sum_c \min_b C k_c \sum_i \omega_i \ell(y_{ic}, z_{ic} + b)
 
@@ -16,13 +16,14 @@ import numpy as np
 
 from coterie._numba import kernel
 
-LOGISTIC, POISSON, HUBER = 2, 3, 4
+LOGISTIC, POISSON, HUBER, GAMMA = 2, 3, 4, 5
 
 # Samples per partial sum. Partial sums lose fewer digits in sums over millions of samples.
 _SUM_SAMPLES = 512
 _MAX_STEPS = 200
-# Newton step of the intercept, in units of the outputs, that the linear step of the residuals can replace: the logistic and
-# the Poisson loss have a third derivative of at most the second one. The Huber loss is exact once the step does not change.
+# Newton step of the intercept, in units of the outputs, that the linear step of the residuals can replace: the logistic,
+# the Poisson and the gamma loss have a third derivative of at most the second one. The Huber loss is exact once the step does
+# not change.
 _LINEAR = 1e-8
 # Sum of the residuals, relative to that of their absolute values, that is due to rounding.
 _ROUNDING = 1e-15
@@ -39,6 +40,8 @@ def sample_loss(kind, output, target, base, width):
     - ``LOGISTIC``: :math:`\log(1 + e^{-yu})` with y = ±1.
     - ``POISSON``: half the deviance, :math:`\mu - y + y\log(y/\mu)`, of a mean :math:`\mu = e^{u + o}` with the offset o.
       ``base`` is :math:`\log y - o`, or :math:`-o` for y = 0, so that the value is precise for large counts.
+    - ``GAMMA``: half the deviance, :math:`y/\mu - 1 - \log(y/\mu)`, of a mean :math:`\mu = e^{u + o}`. ``base`` is
+      :math:`\log y - o`.
     - ``HUBER``: :math:`\frac12 e^2` for an error :math:`e = y - u` of at most ``width`` :math:`\delta`, else
       :math:`\delta(|e| - \frac12\delta)`.
     """
@@ -54,6 +57,10 @@ def sample_loss(kind, output, target, base, width):
             return mean, mean, mean
         excess = np.expm1(exponent)
         return target * (excess - exponent), target * excess, target * (excess + 1.0)
+    if kind == GAMMA:
+        exponent = min(base - output, _MAX_EXPONENT)
+        excess = np.expm1(exponent)
+        return excess - exponent, -excess, excess + 1.0
     error = target - output
     if abs(error) <= width:
         return 0.5 * error * error, -error, 1.0
@@ -81,7 +88,7 @@ def smooth_losses(
         for i in range(n_samples):
             output[i] = outputs[i, c]
             target[i] = targets[first + i] if kind != LOGISTIC else (1.0 if codes[i] == classes[c] else -1.0)
-            if kind == POISSON:
+            if base.shape[0]:
                 shift[i] = base[first + i]
         centred = offsets.shape[1] == 1
         intercept = 0.0
@@ -164,6 +171,13 @@ def _bracket(kind, output, target, base, weight):
             if weight[i] > 0.0:
                 expected += weight[i] * (target[i] if target[i] > 0.0 else 1.0) * np.exp(least - (base[i] - output[i]))
         found = np.log(counts / expected) + least
+        return found, found, found
+    if kind == GAMMA:
+        ratios = 0.0
+        for i in range(output.shape[0]):
+            if weight[i] > 0.0:
+                ratios += weight[i] * np.exp(base[i] - output[i] - most)
+        found = np.log(ratios / total) + most
         return found, found, found
     if kind == LOGISTIC:
         share = min(max(share / total, 1e-15), 1.0 - 1e-15)

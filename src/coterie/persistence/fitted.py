@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin
 
 from coterie.bounds import DEFAULT_MAX_LENGTH, MIN_CHECKED_BYTES, format_bytes, free_memory
+from coterie.groups.effects import RATIO_KINDS
 
 # Saved attributes whose names do not end with an underscore: that of set_output, and the state with which DAF continues.
 _PRIVATE = frozenset(["_sklearn_output_config", "_marks", "_sums"])
@@ -152,7 +153,7 @@ def _are_effects(group: Any, attributes: Mapping[str, Any]) -> bool:
         )
         and _are_class_weights(group.class_effects, attributes)
         and _are_target_effects(group.target_effects, attributes)
-        and group.ratio_kind in (None, "odds", "hazard", "rate")
+        and group.ratio_kind in (None, *RATIO_KINDS)
         and isinstance(group.used, bool)
     )
 

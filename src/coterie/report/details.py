@@ -265,7 +265,7 @@ def _score(loss: LossLike, outputs: np.ndarray, data: Input) -> float:
     predicted = loss.predict(outputs)
     if data.classes is not None:
         return float(accuracy_score(data.targets, predicted, sample_weight=data.weight))
-    return explained(trait(loss, "default_score"), data.targets, predicted, data.weight)
+    return explained(trait(loss, "error_measure"), data.targets, predicted, data.weight)
 
 
 def _trait(targets: np.ndarray) -> dict[str, float]:

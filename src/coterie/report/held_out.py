@@ -14,9 +14,10 @@ from coterie.groups.columns import Content, Record
 from coterie.report.diagnostics import diagnostics_of
 from coterie.report.survival import risk_curves
 from coterie.solver.loss import trait
+from coterie.solver.losses import score_name as solver_score_name
 from coterie.validation.held_out import default_scoring
 from coterie.validation.intervals import LEVEL, fold_interval
-from coterie.validation.metrics import balanced_accuracy, roc_auc
+from coterie.validation.metrics import MEASURES, balanced_accuracy, roc_auc
 from coterie.validation.score_table import standard_error
 
 if TYPE_CHECKING:
@@ -28,12 +29,10 @@ SCORE_NAMES = {
     "balanced_accuracy": "balanced accuracy",
     "roc_auc": "ROC AUC",
     "brier_score": "Brier score",
-    "r2": "R²",
     "concordance_index": "concordance index",
     "concordance_index_ipcw": "concordance index (Uno)",
-    "d2_poisson": "D² (deviance)",
-    "d2_absolute_error": "D² (absolute error)",
     "mean_absolute_error": "mean absolute error",
+    **{name: measure.title for name, measure in MEASURES.items()},
 }
 # Settings of a validated estimator that are held fixed in its score curve.
 _SETTINGS = ("C", "threshold", "standardize", "predict_with")
@@ -283,13 +282,19 @@ def score_name(model: GroupDiscovery) -> str:
     if scoring is not None:
         return SCORE_NAMES.get(scoring, scoring) if isinstance(scoring, str) else str(scoring)
     if task_of(model) in ("regression", "survival"):
-        return SCORE_NAMES[default_score(model)]
+        return default_score_title(model)
     return "balanced accuracy" if task_of(model) == "one-class" else "accuracy"
 
 
 def default_score(model: GroupDiscovery) -> str:
     """Return the name of the score of a model of numbers or survival times without ``scoring``, which is that of its loss."""
-    return str(trait(settings_of(model).loss, "default_score"))
+    return solver_score_name(settings_of(model).loss)
+
+
+def default_score_title(model: GroupDiscovery) -> str:
+    """Return the score of :func:`default_score` as text."""
+    name, measure = default_score(model), trait(settings_of(model).loss, "error_measure")
+    return SCORE_NAMES.get(name, str(measure.title if name == measure.score else name))
 
 
 def score_curve(model: GroupDiscovery) -> Record | None:

@@ -24,15 +24,12 @@ further projections. Residuals sum to zero in each stratum, as with an intercept
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from coterie._numba import read_only
 from coterie.kernels.cox import RiskSets, log_risk_sums, risk_set_means, spread_over_risk_sets
 from coterie.solver.design import Rows
-from coterie.solver.loss import Loss, LossState, Targets
+from coterie.solver.loss import Loss, LossState
 
 TIES = ("breslow", "efron")
 
@@ -163,34 +160,6 @@ class RiskSetCoupling:
         scaled = read_only(np.ascontiguousarray(self._root[:, None] * values))
         spread_over_risk_sets(self._sets, self._outputs, self._log_sums, scaled, out)
         return out
-
-
-@dataclass(frozen=True)
-class PartialLikelihood:
-    """Cox's partial likelihood as the ``loss`` of an estimator.
-
-    Attributes
-    ----------
-    ties : {"breslow", "efron"}
-        Rule for tied event times.
-    """
-
-    takes_offset: ClassVar[bool] = True
-    default_score: ClassVar[str] = "concordance_index"
-
-    ties: str = "breslow"
-
-    def of(self, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """Return the loss of some samples. There is no intercept, because it has no effect on the likelihood."""
-        return CoxLoss(targets.values, weight, C, self.ties, targets.offset)
-
-    def predict(self, outputs: np.ndarray) -> np.ndarray:
-        """Return the outputs, which are log hazards relative to a baseline."""
-        return outputs[:, 0]
-
-    def constant_outputs(self, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """Return zero: all constants are equivalent."""
-        return np.zeros(1)
 
 
 def risk_sets(targets: np.ndarray, weight: np.ndarray, ties: str) -> tuple[RiskSets, np.ndarray, float]:

@@ -1,11 +1,15 @@
-"""Cox regressions on a few features with standard errors, and the residuals of their score tests."""
+"""Survival times as an outcome: Cox regressions on a few features, and the partial likelihood as loss of an estimator."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from coterie.solver.cox import CoxLoss
-from coterie.solver.loss import LossState
+from coterie.solver.families import MIN_VARIANCE, Family, NullFit
+from coterie.solver.loss import Loss, LossState, Targets
 from coterie.solver.regression import Estimate, with_clusters
 
 # Prior standard deviation of a log hazard ratio per standard deviation, which keeps effects finite if a feature orders all
@@ -116,17 +120,70 @@ def cox_effects(
     return with_clusters(estimate, scores, found.covariance, own)
 
 
-def cox_p_values(
-    design: np.ndarray,
-    targets: np.ndarray,
-    weight: np.ndarray,
-    clusters: np.ndarray | None = None,
-    offset: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return the p-value of each column of a Cox regression on all columns; 1 where it is unknown.
+class CoxFamily(Family):
+    """Cox regression: the family of survival times. Effects are log hazard ratios."""
 
-    The standard errors are the larger of the robust ones and those of the second derivative.
+    ratio_kind = "hazard"
+
+    def effects(
+        self,
+        design: np.ndarray,
+        targets: np.ndarray,
+        weight: np.ndarray,
+        clusters: np.ndarray | None = None,
+        offset: np.ndarray | None = None,
+    ) -> Estimate:
+        """Return log hazard ratios."""
+        return cox_effects(design, targets, weight, clusters, offset)
+
+    def p_values(
+        self,
+        design: np.ndarray,
+        targets: np.ndarray,
+        weight: np.ndarray,
+        clusters: np.ndarray | None = None,
+        offset: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return p-values from the larger of robust standard errors and those of the second derivative."""
+        if not design[:, 1:].any() or not targets["event"][weight > 0.0].any():
+            return np.ones(design.shape[1])
+        return cox_effects(design, targets, weight, clusters, offset, robust=True).p_value
+
+    def null(self, design: np.ndarray, targets: np.ndarray, weight: np.ndarray, offset: np.ndarray | None = None) -> NullFit:
+        """Return the null model. Residuals are martingale residuals, which are not independent."""
+        model = CoxRegression(design, targets, weight, offset)
+        residual, hazard = model.state.residual[:, 0] / weight, model.state.curvature[:, 0] / weight
+        variance = np.maximum(hazard, MIN_VARIANCE)
+        return NullFit(residual, variance, variance, regression=model)
+
+
+COX = CoxFamily()
+
+
+@dataclass(frozen=True)
+class PartialLikelihood:
+    """Cox's partial likelihood as the ``loss`` of an estimator.
+
+    Attributes
+    ----------
+    ties : {"breslow", "efron"}
+        Rule for tied event times.
     """
-    if not design[:, 1:].any() or not targets["event"][weight > 0.0].any():
-        return np.ones(design.shape[1])
-    return cox_effects(design, targets, weight, clusters, offset, robust=True).p_value
+
+    takes_offset: ClassVar[bool] = True
+    default_score: ClassVar[str] = "concordance_index"
+    family: ClassVar[Family] = COX
+
+    ties: str = "breslow"
+
+    def of(self, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
+        """Return the loss of some samples. There is no intercept, because it has no effect on the likelihood."""
+        return CoxLoss(targets.values, weight, C, self.ties, targets.offset)
+
+    def predict(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the outputs, which are log hazards relative to a baseline."""
+        return outputs[:, 0]
+
+    def constant_outputs(self, targets: Targets, weight: np.ndarray) -> np.ndarray:
+        """Return zero: all constants are equivalent."""
+        return np.zeros(1)

@@ -21,6 +21,8 @@ import numpy as np
 
 from coterie.kernels.losses import Evaluation, LossArrays
 from coterie.solver.design import Coupling, Rows
+from coterie.solver.error_measures import SQUARED_ERROR, ErrorMeasure
+from coterie.solver.families import LEAST_SQUARES, Family
 
 # Optional parts of a loss; see Loss.
 MERGING = ("kinds", "merged", "spread")
@@ -145,8 +147,8 @@ class Loss(ABC):
         The loss in compiled form.
     covariates : ndarray of shape (n_samples, rank) or None
         Eliminated columns (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
-    default_score : str
-        Name of the score of numeric predictions (:data:`coterie.validation.metrics.DEVIANCES`).
+    error_measure : ErrorMeasure
+        The error of numeric predictions, which defines their score (:mod:`coterie.solver.error_measures`).
     takes_offset : bool
         Whether :meth:`of` uses the offset of numeric targets.
     takes_several_targets : bool
@@ -155,20 +157,23 @@ class Loss(ABC):
         Whether dividing targets and offset by a number divides the outputs by it.
     is_quadratic : bool
         Whether the loss is a quadratic function of the outputs, so that covariates need no penalty.
-    family : str
-        Regression of effects and tests for numeric targets (:data:`coterie.solver.regression.FAMILIES`).
+    family : Family
+        Regression of effects and tests for numeric targets (:mod:`coterie.solver.families`).
+    positive_targets : bool
+        Whether the loss is defined for non-negative targets only.
     has_probabilities : bool
         Whether :meth:`probabilities` is defined.
     has_unit_penalty : bool
         Whether automatic values of C do not depend on the curvature of the loss.
     """
 
-    default_score: ClassVar[str] = "r2"
+    error_measure: ClassVar[ErrorMeasure] = SQUARED_ERROR
     takes_offset: ClassVar[bool] = False
     takes_several_targets: ClassVar[bool] = False
     is_equivariant: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = False
-    family: ClassVar[str] = "linear"
+    family: ClassVar[Family] = LEAST_SQUARES
+    positive_targets: ClassVar[bool] = False
     has_probabilities: ClassVar[bool] = False
     has_unit_penalty: ClassVar[bool] = True
 

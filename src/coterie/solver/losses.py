@@ -7,7 +7,7 @@ A new loss is a class in this or another module, and an entry of :data:`LOSSES`;
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from coterie._parameters import Rule
 from coterie.kernels.hinge import squared_hinges, unit_hinge
 from coterie.kernels.losses import NOTHING, SQUARED, SQUARED_HINGE, Evaluation, LossArrays, squared_losses
 from coterie.solver.design import Rows
-from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets, by_target
+from coterie.solver.families import CLASSES, Family
+from coterie.solver.gamma import GammaLoss
+from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets, by_target, trait
 from coterie.solver.several import SeveralTargets
 from coterie.solver.smooth_losses import HuberLoss, LogisticLoss, PoissonLoss
 
@@ -433,7 +435,7 @@ class SquaredLoss(Loss):
 # The losses that an estimator accepts by name, by type of target.
 LOSSES: dict[str, dict[str, LossLike]] = {
     "classes": {"squared_hinge": SquaredHinge, "logistic": LogisticLoss},
-    "numbers": {"squared": SquaredLoss, "huber": HuberLoss, "poisson": PoissonLoss},
+    "numbers": {"squared": SquaredLoss, "huber": HuberLoss, "poisson": PoissonLoss, "gamma": GammaLoss},
 }
 
 
@@ -463,6 +465,16 @@ def known_losses(kind: str) -> str:
 def loss_of(loss: str | LossLike, kind: str) -> LossLike:
     """Return the loss for the value of an estimator's parameter."""
     return LOSSES[kind][loss] if isinstance(loss, str) else loss
+
+
+def family_of(loss: LossLike, has_classes: bool) -> Family:
+    """Return the regression of effects and tests for the loss of an estimator: one for all losses of classes."""
+    return CLASSES if has_classes else cast(Family, trait(loss, "family"))
+
+
+def score_name(loss: LossLike) -> str:
+    """Return the name of the score of numeric predictions or risks, for the loss of an estimator."""
+    return str(getattr(loss, "default_score", None) or trait(loss, "error_measure").score)
 
 
 def _less_offset(targets: Targets) -> np.ndarray:

@@ -17,14 +17,12 @@ _TOLERANCE = 1e-12
 # Smallest pivot of columns that are not collinear, relative to the largest one.
 _COLLINEAR = 1e-10
 # Largest logarithm of an expected count. Its exponential does not overflow in products.
-_MAX_EXPONENT = 300.0
+MAX_EXPONENT = 300.0
 # The limit of quadratic errors of the Huber loss in standard deviations. Standard deviations of a normal distribution per
 # median, or mean, absolute deviation. Steps in which the limit of a regression follows its errors.
 _HUBER_WIDTH = 1.345
 _MEDIAN_DEVIATION, _MEAN_DEVIATION = 1.4826, 1.2533
 _SCALE_STEPS = 30
-# Regressions of effects and tests: by numbers, by classes, by counts, and by numbers with outliers.
-FAMILIES = ("linear", "logistic", "poisson", "huber")
 
 
 class Estimate(NamedTuple):
@@ -89,7 +87,7 @@ def logistic_effects(
         probability = _sigmoid(outputs)
         return probability, probability * (1.0 - probability)
 
-    coef, probability, hessian, gap, n_iter = _penalised(design, labels, weight, objective, moments)
+    coef, probability, hessian, gap, n_iter = penalised(design, labels, weight, objective, moments)
     covariance = np.linalg.inv(hessian)
     error = np.sqrt(np.diag(covariance))
     if clusters is None:
@@ -133,14 +131,14 @@ def poisson_fit(
     known = known + np.log(total / float(weight @ np.exp(known)))
 
     def moments(outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean = np.exp(np.minimum(outputs + known, _MAX_EXPONENT))
+        mean = np.exp(np.minimum(outputs + known, MAX_EXPONENT))
         return mean, mean
 
     def objective(outputs: np.ndarray) -> float:
         excess = moments(outputs)[0] - counts * (outputs + known)
         return float(weight @ (excess + counts * (np.log(np.where(counts > 0.0, counts, 1.0)) - 1.0)))
 
-    coef, mean, hessian, gap, n_iter = _penalised(design, counts, weight, objective, moments)
+    coef, mean, hessian, gap, n_iter = penalised(design, counts, weight, objective, moments)
     free = float(weight.sum()) - np.linalg.matrix_rank(design)
     residual = counts - mean
     pearson = float(weight @ (residual**2 / np.maximum(mean, np.finfo(float).tiny)))
@@ -224,7 +222,7 @@ def _median(values: np.ndarray, weight: np.ndarray) -> float:
     return 0.5 * float(values[order[lower]] + values[order[min(upper, len(order) - 1)]])
 
 
-def _penalised(
+def penalised(
     design: np.ndarray,
     targets: np.ndarray,
     weight: np.ndarray,
@@ -321,23 +319,14 @@ def _sigmoid(outputs: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * outputs))
 
 
-def joint_p_values(
-    design: np.ndarray,
-    targets: np.ndarray,
-    weight: np.ndarray,
-    clusters: np.ndarray | None = None,
-    offset: np.ndarray | None = None,
-    family: str = "linear",
+def least_squares_p_values(
+    design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the p-value of each column of a regression on all columns; 1 where it is unknown.
+    """Return the p-value of each column of a least-squares regression on all columns; 1 where it is unknown.
 
-    The parameters are those of :func:`effects`. Classes are tested by least squares as well. The standard errors are
-    the larger of the robust and the classical ones. Robust errors alone vanish for a column with a few nonzero values of the
-    same target.
+    The parameters are those of :func:`linear_effects`. The standard errors are the larger of the robust and the classical
+    ones. Robust errors alone vanish for a column with a few nonzero values of the same target.
     """
-    if family in ("poisson", "huber"):
-        return np.where(design.any(axis=0), effects(family, design, targets, weight, clusters, offset).p_value, 1.0)
-    targets = targets if offset is None else targets - offset
     found = linear_effects(design, targets, weight, clusters)
     varying = np.flatnonzero(design.any(axis=0))
     free = len(targets) - len(varying)
@@ -349,25 +338,3 @@ def joint_p_values(
     own = design[:, varying]
     classical[varying] = np.sqrt(variance * np.diag(np.linalg.inv((own.T * weight) @ own)))
     return found._replace(error=np.fmax(found.error, classical)).p_value
-
-
-def effects(
-    family: str,
-    design: np.ndarray,
-    targets: np.ndarray,
-    weight: np.ndarray,
-    clusters: np.ndarray | None = None,
-    offset: np.ndarray | None = None,
-) -> Estimate:
-    """Return the effects of some columns by the regression of a family of :data:`FAMILIES`.
-
-    The offset is subtracted from numbers, and added to the logarithm of expected counts.
-    """
-    if family == "poisson":
-        return poisson_fit(design, targets, weight, clusters, offset).estimate
-    if family == "logistic":
-        return logistic_effects(design, targets, weight, clusters)
-    targets = targets if offset is None else targets - offset
-    if family == "huber":
-        return huber_fit(design, targets, weight, clusters).estimate
-    return linear_effects(design, targets, weight, clusters)

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from coterie._numba import read_only
 from coterie.inputs.targets import check_counts
+from coterie.kernels import smooth
 from coterie.kernels.losses import NOTHING, Evaluation, LossArrays
-from coterie.kernels.smooth import HUBER, LOGISTIC, POISSON, smooth_losses
+from coterie.kernels.smooth import LOGISTIC, smooth_losses
 from coterie.solver.design import Rows
+from coterie.solver.error_measures import ABSOLUTE_ERROR, POISSON_DEVIANCE
+from coterie.solver.families import HUBER, POISSON
 from coterie.solver.loss import Loss, LossState, Targets, by_target
 from coterie.solver.regression import huber_width
 from coterie.solver.several import SeveralTargets
@@ -28,7 +32,7 @@ from coterie.solver.several import SeveralTargets
 class SmoothLoss(Loss):
     """Base class of losses that :func:`coterie.kernels.smooth.smooth_losses` evaluates.
 
-    Subclasses define :attr:`arrays` and :meth:`_changed`, and set the attributes below.
+    Subclasses define :attr:`arrays` and set the attributes below.
 
     Attributes
     ----------
@@ -205,19 +209,15 @@ class LogisticLoss(SmoothLoss):
         return rows.divide(residual, self.weight)
 
 
-class PoissonLoss(SmoothLoss):
-    r"""Half the Poisson deviance of counts with the logarithm as link.
+class LogLinkLoss(SmoothLoss):
+    r"""Base class of losses of non-negative numbers with the logarithm as link. The offset is added to the logarithm.
 
-    .. math:: \ell(y, u) = \mu - y + y\log(y/\mu), \qquad \mu = e^u
-
-    The offset o is the logarithm of an exposure, such as a time at risk. The dual variables
-    :math:`\tilde\alpha_i/(C\omega_i) = y_i - \mu_i` are the differences of counts and expected counts. The intercept has a
-    closed form.
+    Subclasses set ``kind``, and the attributes of :class:`~coterie.solver.loss.Loss` that describe scores and tests.
 
     Parameters
     ----------
-    counts : ndarray of shape (n_samples,)
-        Non-negative counts.
+    targets : ndarray of shape (n_samples,)
+        Non-negative numbers.
     weight : ndarray of shape (n_samples,)
         Non-negative weights.
     C : float
@@ -228,58 +228,73 @@ class PoissonLoss(SmoothLoss):
         Offsets; 0 by default.
     """
 
-    default_score = "d2_poisson"
     takes_offset = True
     takes_several_targets = True
-    family = "poisson"
+    positive_targets = True
+    kind: ClassVar[int]
 
     def __init__(
-        self, counts: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, offset: np.ndarray | None = None
+        self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, offset: np.ndarray | None = None
     ) -> None:
-        self.counts = np.ascontiguousarray(counts, dtype=np.float64)
-        self.offset = np.zeros(len(self.counts)) if offset is None else np.ascontiguousarray(offset, dtype=np.float64)
+        self.targets = np.ascontiguousarray(targets, dtype=np.float64)
+        self.offset = np.zeros(len(self.targets)) if offset is None else np.ascontiguousarray(offset, dtype=np.float64)
         self._set(weight, C, fit_intercept)
 
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """Return the loss of counts."""
+        """Return the loss of numbers."""
         if targets.values.ndim == 2:
             return SeveralTargets.of_loss(cls, targets, weight, C, fit_intercept)
-        return PoissonLoss(targets.values, weight, C, fit_intercept, targets.offset)
-
-    @classmethod
-    def check(cls, targets: np.ndarray, weight: np.ndarray | None) -> None:
-        """Raise a ``ValueError`` for numbers that cannot be counts; warn about counts that are not whole."""
-        check_counts(targets, weight)
+        return cls(targets.values, weight, C, fit_intercept, targets.offset)
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
-        """Return the expected counts."""
+        """Return the expected numbers."""
         with np.errstate(over="ignore"):
             return np.minimum(np.exp(by_target(outputs)), np.finfo(float).max)
 
     @cached_property
     def arrays(self) -> LossArrays:  # type: ignore[override]
         """The loss in compiled form."""
-        base = np.log(np.where(self.counts > 0.0, self.counts, 1.0)) - self.offset
-        return self._compiled(POISSON, targets=self.counts, base=base)
+        base = np.log(np.where(self.targets > 0.0, self.targets, 1.0)) - self.offset
+        return self._compiled(self.kind, targets=self.targets, base=base)
 
     def scaled(self, factor: float) -> Loss:
         """Return the same loss with C multiplied by ``factor``."""
-        return PoissonLoss(self.counts, self.weight, factor * self.C, self.centred, self.offset)
+        return type(self)(self.targets, self.weight, factor * self.C, self.centred, self.offset)
 
     def kinds(self) -> np.ndarray:
-        """Return a merge key per distinct count and offset, and -1 for weight zero."""
-        return np.where(self.weight > 0.0, _numbered(self.counts, self.offset), -1)
+        """Return a merge key per distinct target and offset, and -1 for weight zero."""
+        return np.where(self.weight > 0.0, _numbered(self.targets, self.offset), -1)
 
     def merged(self, rows: Rows) -> Loss:
         """Return the loss with one sample per row, whose weight is the sum of the merged weights."""
         first = rows.first
-        return PoissonLoss(self.counts[first], rows.sums(self.weight), self.C, self.centred, self.offset[first])
+        return type(self)(self.targets[first], rows.sums(self.weight), self.C, self.centred, self.offset[first])
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
         """Return the residual of all samples: a share in proportion to the weight."""
         return rows.divide(residual, self.weight)
+
+
+class PoissonLoss(LogLinkLoss):
+    r"""Half the Poisson deviance of counts with the logarithm as link. The parameters are those of :class:`LogLinkLoss`.
+
+    .. math:: \ell(y, u) = \mu - y + y\log(y/\mu), \qquad \mu = e^u
+
+    The offset o is the logarithm of an exposure, such as a time at risk. The dual variables
+    :math:`\tilde\alpha_i/(C\omega_i) = y_i - \mu_i` are the differences of counts and expected counts. The intercept has a
+    closed form.
+    """
+
+    kind = smooth.POISSON
+    error_measure = POISSON_DEVIANCE
+    family = POISSON
+
+    @classmethod
+    def check(cls, targets: np.ndarray, weight: np.ndarray | None) -> None:
+        """Raise a ``ValueError`` for numbers that cannot be counts; warn about counts that are not whole."""
+        check_counts(targets, weight)
 
 
 class HuberLoss(SmoothLoss):
@@ -304,11 +319,11 @@ class HuberLoss(SmoothLoss):
         The limit :math:`\delta`.
     """
 
-    default_score = "d2_absolute_error"
+    error_measure = ABSOLUTE_ERROR
     takes_offset = True
     takes_several_targets = True
     is_equivariant = True
-    family = "huber"
+    family = HUBER
 
     def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, width: float) -> None:
         self.targets = np.ascontiguousarray(targets, dtype=np.float64)
@@ -334,7 +349,7 @@ class HuberLoss(SmoothLoss):
     @cached_property
     def arrays(self) -> LossArrays:  # type: ignore[override]
         """The loss in compiled form."""
-        return self._compiled(HUBER, targets=self.targets - self._typical, widths=np.array([self.width]))
+        return self._compiled(smooth.HUBER, targets=self.targets - self._typical, widths=np.array([self.width]))
 
     def scaled(self, factor: float) -> Loss:
         """Return the same loss with C multiplied by ``factor``."""
@@ -377,7 +392,7 @@ class Huber:
 
     width: float | None = None
 
-    default_score = HuberLoss.default_score
+    error_measure = HuberLoss.error_measure
     family = HuberLoss.family
     takes_offset = True
     takes_several_targets = True

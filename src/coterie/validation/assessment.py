@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from coterie.inputs.opening import Input
+from coterie.solver.error_measures import SQUARED_ERROR, ErrorMeasure
 from coterie.solver.loss import LossLike, trait
 from coterie.validation import metrics
 from coterie.validation.calibration import calibrate, scale_of
@@ -96,8 +97,8 @@ class Figures:
         Predictions in the same format.
     n_classes : int
         Number of classes; 0 for numbers and survival times.
-    number_scores : tuple of str
-        Names of the scores of numbers.
+    measures : tuple of ErrorMeasure
+        Measures of the error of numbers, each of which has a score.
     target_names : tuple of str or None
         Names of several targets. The score of a target has its name in brackets, as in ``"r2[height]"``.
     """
@@ -106,7 +107,7 @@ class Figures:
     codes: np.ndarray
     predicted: np.ndarray
     n_classes: int
-    number_scores: tuple[str, ...] = ("r2",)
+    measures: tuple[ErrorMeasure, ...] = (SQUARED_ERROR,)
     target_names: tuple[str, ...] | None = None
 
     @cached_property
@@ -118,8 +119,8 @@ class Figures:
             return {"concordance_index": linearised_concordance(self.codes, risk, weight, own.fold)}
         if not self.n_classes:
             return {
-                f"{name}{suffix}": metrics.linearised_explained(name, codes, predicted, weight)
-                for name in self.number_scores
+                f"{measure.score}{suffix}": metrics.linearised_explained(measure, codes, predicted, weight)
+                for measure in self.measures
                 for suffix, codes, predicted in self._by_target()
             }
         right = (self.codes == self.predicted).astype(np.float64)
@@ -253,9 +254,9 @@ def _reader(data: Input, loss: LossLike, normality: bool) -> Callable[[HeldOutOu
         assert data.y is not None
         normal = (data.y == 1).astype(np.int64)
         return lambda own: Figures(own, normal[own.sample], (own.outputs[:, 0] >= 0.0).astype(np.int64), 2)
-    names = tuple(dict.fromkeys((str(trait(loss, "default_score")), "r2")))
-    targets = data.in_units(data.targets)
-    return lambda own: Figures(own, targets[own.sample], data.in_units(loss.predict(own.outputs)), 0, names, data.target_names)
+    measures = tuple(dict.fromkeys((trait(loss, "error_measure"), SQUARED_ERROR)))
+    targets, names = data.in_units(data.targets), data.target_names
+    return lambda own: Figures(own, targets[own.sample], data.in_units(loss.predict(own.outputs)), 0, measures, names)
 
 
 def _calibrated(own: HeldOutOutputs, codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:

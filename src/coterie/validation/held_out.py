@@ -8,8 +8,10 @@ from sklearn.metrics import check_scoring
 
 from coterie.inputs.opening import Input
 from coterie.inputs.types import ScoringLike
+from coterie.solver.error_measures import ErrorMeasure
 from coterie.solver.loss import LossLike, trait
-from coterie.validation.metrics import DEVIANCES, accuracy, balanced_accuracy, explained, roc_auc
+from coterie.solver.losses import score_name
+from coterie.validation.metrics import MEASURES, accuracy, balanced_accuracy, explained, roc_auc
 
 # A class is rare if its share of the weight is below both limits; the second one is relative to equal shares.
 _RARE, _RARE_OF_EQUAL = 0.2, 0.6
@@ -86,14 +88,20 @@ class HeldOutScores:
     def _default_name(self, data: Input) -> str:
         """Return the name of the score for ``scoring=None``."""
         if data.classes is None:
-            return str(trait(self._model.loss, "default_score"))
+            return score_name(self._model.loss)
         return default_scoring(data.targets, len(data.classes), data.score_weight)
 
     def _fast_scores(self) -> tuple[str, ...]:
         """Return the names of the scores that are computed without scikit-learn's scorers, which take ten times as long."""
         if not is_classifier(self._model):
-            return tuple(DEVIANCES)
+            return tuple(self._measures)
         return ("accuracy", "balanced_accuracy", *(("roc_auc",) if len(self._model.classes_) == 2 else ()))
+
+    @property
+    def _measures(self) -> dict[str, ErrorMeasure]:
+        """Scores of numbers by name: those of all losses, and that of the loss of the model."""
+        own = trait(self._model.loss, "error_measure")
+        return {**MEASURES, own.score: own}
 
     def __call__(self, outputs: np.ndarray, held_out: np.ndarray) -> float:
         """Return the score of outputs of shape (n_held_out, n_outputs) for the samples ``held_out``."""
@@ -106,8 +114,8 @@ class HeldOutScores:
     def _fast_score(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
         if self.name == "roc_auc":
             return roc_auc(y == 1, outputs[:, 0], weight)
-        if self.name in DEVIANCES:
-            return explained(self.name, y, self._model.predict(outputs), weight)
+        if self.name in self._measures:
+            return explained(self._measures[self.name], y, self._model.predict(outputs), weight)
         predicted = self._model.loss.predict(outputs)
         return {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}[self.name](y, predicted, weight)
 

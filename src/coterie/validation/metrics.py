@@ -7,11 +7,13 @@ score, from which :mod:`coterie.validation.intervals` computes intervals.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
+
+from coterie.solver.error_measures import SQUARED_ERROR, ErrorMeasure
+from coterie.solver.loss import trait
+from coterie.solver.losses import LOSSES
 
 
 class Linearised(NamedTuple):
@@ -100,62 +102,30 @@ def r_squared(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = 
     return 1.0 - error / variation
 
 
-class ErrorMeasure(NamedTuple):
-    """A measure of the error of numeric predictions, of which a score is the share that a model explains.
-
-    Attributes
-    ----------
-    of : callable
-        Returns the error of each sample, given targets and predictions.
-    constant : callable
-        Returns the best constant prediction, given targets and weights.
-    """
-
-    of: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    constant: Callable[[np.ndarray, np.ndarray], float]
-
-
-def _poisson_deviance(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    mean = np.maximum(predicted, np.finfo(float).tiny)
-    return 2.0 * np.maximum(xlogy(y, y / mean) - y + mean, 0.0)
-
-
-def _mean(y: np.ndarray, weight: np.ndarray) -> float:
-    return float(np.average(y, weights=weight))
-
-
-def _median(y: np.ndarray, weight: np.ndarray) -> float:
-    order = np.argsort(y, kind="stable")
-    total = np.cumsum(weight[order])
-    return float(y[order[np.searchsorted(total, 0.5 * total[-1])]])
-
-
-# Scores of numbers: one minus the deviance over that of the best constant. R² is the case of the squared error.
-DEVIANCES = {
-    "r2": ErrorMeasure(lambda y, predicted: (y - predicted) ** 2, _mean),
-    "d2_poisson": ErrorMeasure(_poisson_deviance, _mean),
-    "d2_absolute_error": ErrorMeasure(lambda y, predicted: np.abs(y - predicted), _median),
+# Scores of numbers that are computed without scikit-learn: one minus the error over that of the best constant.
+MEASURES: dict[str, ErrorMeasure] = {
+    measure.score: measure for measure in (trait(loss, "error_measure") for loss in LOSSES["numbers"].values())
 }
 
 
-def explained(name: str, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Return the share of a deviance that predictions explain: R² (``"r2"``) or another score of :data:`DEVIANCES`.
+def explained(measure: ErrorMeasure, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """Return the share of the error that predictions explain: R² for the squared error.
 
     That of several targets (columns) is the mean of their shares.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from coterie.validation.metrics import explained
+    >>> from coterie.validation.metrics import MEASURES, explained
     >>> y, predicted = np.array([0.0, 1.0, 5.0]), np.array([0.5, 1.5, 4.0])
-    >>> round(explained("r2", y, predicted), 3), round(explained("d2_poisson", y, predicted), 3)
-    (0.893, 0.817)
+    >>> [round(explained(MEASURES[name], y, predicted), 3) for name in ("r2", "d2_poisson")]
+    [0.893, 0.817]
     """
     if y.ndim == 2:
-        return float(np.mean([explained(name, *own, weight) for own in zip(y.T, predicted.T, strict=True)]))
-    if name == "r2":
+        return float(np.mean([explained(measure, *own, weight) for own in zip(y.T, predicted.T, strict=True)]))
+    if measure is SQUARED_ERROR:
         return r_squared(y, predicted, weight)
-    return linearised_explained(name, y, predicted, np.ones(len(y)) if weight is None else weight).value
+    return linearised_explained(measure, y, predicted, np.ones(len(y)) if weight is None else weight).value
 
 
 def mean_absolute_error(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None = None) -> float:
@@ -264,22 +234,21 @@ def linearised_r_squared(y: np.ndarray, predicted: np.ndarray, weight: np.ndarra
     return Linearised(value, -weight * ((y - predicted) ** 2 - (1.0 - value) * spread) / variation)
 
 
-def linearised_explained(name: str, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray) -> Linearised:
-    """Return the share of a deviance that predictions explain, computed from all samples; the mean of several targets.
+def linearised_explained(measure: ErrorMeasure, y: np.ndarray, predicted: np.ndarray, weight: np.ndarray) -> Linearised:
+    """Return the share of the error that predictions explain, computed from all samples; the mean of several targets.
 
-    The constant prediction minimises the deviance (the mean absolute error: up to one sample), so its own change has no
+    The constant prediction minimises the error (the mean absolute error: up to one sample), so its own change has no
     effect of first order.
     """
     if y.ndim == 2:
-        parts = [linearised_explained(name, *own, weight) for own in zip(y.T, predicted.T, strict=True)]
+        parts = [linearised_explained(measure, *own, weight) for own in zip(y.T, predicted.T, strict=True)]
         return Linearised(float(np.mean([part.value for part in parts])), np.mean([part.influence for part in parts], axis=0))
-    if name == "r2":
+    if measure is SQUARED_ERROR:
         return linearised_r_squared(y, predicted, weight)
-    deviance = DEVIANCES[name]
     if len(y) < 2:
         return Linearised(np.nan, np.zeros(len(y)))
-    error = deviance.of(y, predicted)
-    spread = deviance.of(y, np.full(len(y), deviance.constant(y, weight)))
+    error = measure.of(y, predicted)
+    spread = measure.of(y, np.full(len(y), measure.constant(y, weight)))
     total = float(weight @ spread)
     if total == 0.0:
         return Linearised(1.0 if float(weight @ error) == 0.0 else 0.0, np.zeros(len(y)))
