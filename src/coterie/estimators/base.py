@@ -37,6 +37,7 @@ from coterie.data.covariates import match_covariates
 from coterie.data.source import Moments
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
+from coterie.groups.moments import MemberMoments
 from coterie.inputs.naming import columns_read
 from coterie.inputs.offsets import match_offset
 from coterie.inputs.opening import Input, TargetKind, open_input, unwrap_new
@@ -110,6 +111,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     C_: float
     prediction_features_: np.ndarray
     prediction_coef_: np.ndarray
+    member_moments_: MemberMoments
     intercept_: np.ndarray
     covariate_coef_: np.ndarray
     offset_coef_: np.ndarray
