@@ -38,6 +38,7 @@ _HOMES = {
     "Pipeline": "coterie.inputs.pipeline",
     "PixelDistance": "coterie.correlation.compatibility",
     "PolygenicOffset": "coterie.polygenic",
+    "Replication": "coterie.replication.result",
     "RidgeCriterion": "coterie.probing.criteria",
     "as_source": "coterie.data.memory",
     "class_statistics": "coterie.metrics.class_statistics",
@@ -54,6 +55,7 @@ _HOMES = {
     "polygenic_offset": "coterie.polygenic",
     "pooled_false_share": "coterie.confidence.result",
     "save": "coterie.persistence.model",
+    "substituted": "coterie.inputs.substitution",
 }
 _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
 
@@ -85,6 +87,7 @@ __all__ = [
     "Pipeline",
     "PixelDistance",
     "PolygenicOffset",
+    "Replication",
     "RidgeCriterion",
     "__version__",
     "as_source",
@@ -111,6 +114,7 @@ __all__ = [
     "probing",
     "report",
     "save",
+    "substituted",
 ]
 
 if TYPE_CHECKING:
@@ -132,6 +136,7 @@ if TYPE_CHECKING:
     from coterie.estimators.survival import GroupDiscoverySurvival, GroupDiscoverySurvivalCV
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.inputs.imputation import imputed
+    from coterie.inputs.substitution import substituted
     from coterie.inputs.naming import name_features
     from coterie.inputs.pipeline import Pipeline, make_pipeline
     from coterie.marginal import Association, association
@@ -140,6 +145,7 @@ if TYPE_CHECKING:
     from coterie.polygenic import PolygenicOffset, polygenic_offset
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
+    from coterie.replication.result import Replication
     from coterie.report.result import Discovery, load
 
 

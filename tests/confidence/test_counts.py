@@ -8,7 +8,7 @@ from coterie.confidence.association import null_models
 from coterie.confidence.splits import split_tests
 from coterie.data import as_source
 from coterie.inputs.opening import Input
-from coterie.solver.regression import huber_fit, huber_width, joint_p_values, linear_effects, poisson_fit
+from coterie.solver.regression import huber_fit, huber_width, joint_estimate, linear_effects, poisson_fit
 
 
 def data_of(X, y, *, offset=None, covariates=None, groups=None, weight=None):
@@ -110,7 +110,7 @@ def test_joint_tests_keep_their_level(clustered):
             X = 0.3 * X + rng.standard_normal((40, 8))[clusters]
         rate = rng.gamma(2.0, 0.5, 40)[np.repeat(np.arange(40), 4)] if clustered else rng.gamma(2.0, 0.5, 160)
         y = rng.poisson(2.0 * rate)
-        values.append(joint_p_values(design_of(X), y, np.ones(160), clusters, None, "poisson")[1:])
+        values.append(joint_estimate(design_of(X), y, np.ones(160), clusters, None, "poisson").p_value[1:])
     values = np.concatenate(values)
     assert 0.01 <= (values <= 0.05).mean() <= 0.085
 
@@ -157,6 +157,6 @@ def test_tests_of_numbers_with_outliers_keep_their_level():
         y = 5.0 + rng.standard_t(1.5, 150)
         (model,) = null_models(data_of(X, y), [], np.arange(150), "huber")
         alone.append(model.tests(X).p_value)
-        joint.append(joint_p_values(design_of(X[:, :8]), y, np.ones(150), None, None, "huber")[1:])
+        joint.append(joint_estimate(design_of(X[:, :8]), y, np.ones(150), None, None, "huber").p_value[1:])
     assert 0.035 <= (np.concatenate(alone) <= 0.05).mean() <= 0.06
     assert 0.02 <= (np.concatenate(joint) <= 0.05).mean() <= 0.08

@@ -8,7 +8,7 @@ from coterie import GroupDiscoverySurvival, group_confidence, group_effects
 from coterie.confidence.association import null_models
 from coterie.confidence.halves import complementary, permute_labels
 from coterie.inputs.survival import survival_targets
-from coterie.solver.cox_regression import CoxRegression, cox_effects, cox_p_values, information
+from coterie.solver.cox_regression import CoxRegression, cox_effects, cox_joint_estimate, information
 from coterie.solver.regression import standardised
 
 
@@ -133,11 +133,12 @@ def test_p_values_are_uniform_without_effects():
 
 def test_joint_p_values():
     X, targets = simulated(n=300)
-    found = cox_p_values(design_of(X), targets, np.ones(300))
+    found = cox_joint_estimate(design_of(X), targets, np.ones(300)).p_value
     assert found[1] < 1e-6
     assert found[2:].min() > 1e-3
-    assert cox_p_values(design_of(X), survival_targets(np.zeros(300), targets["time"]), np.ones(300)).tolist() == [1.0] * 6
-    assert cox_p_values(design_of(0.0 * X), targets, np.ones(300)).tolist() == [1.0] * 6
+    censored = survival_targets(np.zeros(300), targets["time"])
+    assert cox_joint_estimate(design_of(X), censored, np.ones(300)).p_value.tolist() == [1.0] * 6
+    assert cox_joint_estimate(design_of(0.0 * X), targets, np.ones(300)).p_value.tolist() == [1.0] * 6
 
 
 def test_half_samples_and_permutations_keep_pairs_of_time_and_event():

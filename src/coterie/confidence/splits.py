@@ -17,8 +17,8 @@ from coterie.confidence.association import design_of, offsets_of, outputs_of
 from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.interruption import stop_requested
-from coterie.solver.cox_regression import cox_p_values
-from coterie.solver.regression import joint_p_values
+from coterie.solver.cox_regression import cox_joint_estimate
+from coterie.solver.regression import Estimate, joint_estimate
 
 # Samples (or sample groups) of the smallest class, or events, times two, per tested feature.
 _SAMPLES_PER_TEST = 10
@@ -136,13 +136,24 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     """Return the p-values of features in some samples, times the number of features and of outputs tested."""
     if len(features) == 0:
         return np.empty(0)
+    tests = joint_tests(data, rows, np.append(features, fixed), family)
+    found = [test.p_value[: len(features)] for test in tests]
+    return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(found))
+
+
+def joint_tests(data: Input, rows: np.ndarray, features: np.ndarray, family: str = "linear") -> list[Estimate]:
+    """Return the effects of features in a regression of each output on all of them and the covariates, in some samples.
+
+    Their standard errors are those of tests. ``family`` is the regression for numeric targets. For classes, it is least
+    squares.
+    """
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
-    design = design_of(data, np.append(features, fixed), rows, weight)
+    design = design_of(data, features, rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     own, found = slice(1, 1 + len(features)), []
     for output, offset in zip(outputs_of(data, rows), offsets_of(data, rows), strict=False):
         if data.is_survival:
-            found.append(cox_p_values(design, output, weight, clusters, offset)[own])
+            found.append(cox_joint_estimate(design, output, weight, clusters, offset).part(own))
         else:
-            found.append(joint_p_values(design, output, weight, clusters, offset, family)[own])
-    return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(found))
+            found.append(joint_estimate(design, output, weight, clusters, offset, family).part(own))
+    return found

@@ -237,9 +237,7 @@ def substituted(model: BaseEstimator, X: FeaturesLike) -> SubstitutedSource:
     if not hasattr(model, "predict") or type(model).__module__.partition(".")[0] != "coterie":
         raise TypeError(f"substituted() requires a model of group discovery, but got {type(model).__name__}.")
     check_is_fitted(model)
-    if not hasattr(model, "member_moments_"):
-        raise ValueError("The model was saved by an earlier version, without the moments for substitutes. Fit it again.")
-    data, fitted = NewData(model, X), cast("Any", model)
+    data, fitted = NewData(model, unwrap(X).X), cast("Any", model)
     used = np.unique(fitted.prediction_features_)
     reasons = data.reasons(used)
     unusable = {int(j): reason for j, reason in zip(used, reasons, strict=True) if reason is not None}
@@ -330,21 +328,22 @@ class NewData:
     ----------
     model : fitted estimator
         Model whose features are read.
-    X : array-like, sparse, data frame, AnnData, FeatureSource, path or Dataset
-        New samples.
+    given : array, sparse matrix, data frame or source
+        Unwrapped new samples.
 
     Attributes
     ----------
-    positions : ndarray of int of shape (n_members,)
-        Column of each feature in ``features``; -1 for an absent feature.
     features : ndarray of int of shape (n_members,)
         Features of the groups and of the prediction, in ascending order.
+    positions : ndarray of int of shape (n_members,)
+        Column of each of them; -1 for an absent feature.
     """
 
-    def __init__(self, model: BaseEstimator, X: FeaturesLike) -> None:
+    def __init__(self, model: BaseEstimator, given: Any) -> None:
         fitted: Any = model
-        self.found = unwrap(X)
-        self._model, self._given = model, self.found.X
+        if not hasattr(model, "member_moments_"):
+            raise ValueError("The model was saved by an earlier version, without the moments of its members. Fit it again.")
+        self._model, self._given = model, given
         self.features = np.union1d(fitted.groups_.members, fitted.prediction_features_)
         wanted, names = names_at(model, self.features), names_in(self._given)
         if wanted is None or names is None:
@@ -355,8 +354,11 @@ class NewData:
         self._fill = getattr(model, "fill_values_", None)
         self.n_samples = int(self._given.shape[0])
 
-    def reasons(self, features: np.ndarray) -> list[str | None]:
-        """Return why each of some features cannot be used, or None for usable ones."""
+    def reasons(self, features: np.ndarray, *, predicts: bool = True) -> list[str | None]:
+        """Return why each of some features cannot be used, or None for usable ones.
+
+        A prediction can use constant columns, if they are sparse or have few samples.
+        """
         positions = self._positions(features)
         found: list[str | None] = [ABSENT] * len(features)
         present = np.flatnonzero(positions >= 0)
@@ -366,7 +368,7 @@ class NewData:
             complete = len(known) == len(column) or self._fill is not None
             if not len(known):
                 found[place] = MISSING
-            elif not is_sparse and len(known) >= _MIN_CONSTANT and known.min() == known.max():
+            elif known.min() == known.max() and not (predicts and (is_sparse or len(known) < _MIN_CONSTANT)):
                 found[place] = CONSTANT
             else:
                 found[place] = None if complete or features[place] in self._model.prediction_features_ else MISSING

@@ -22,7 +22,6 @@ from coterie.files import new_file
 from coterie.groups import FeatureGroups
 from coterie.groups.columns import Content, Context, Record, data_frame, flat_table, plain, records
 from coterie.groups.feature_groups import groups_html
-from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
 from coterie.report.blocks import BlockContribution
@@ -31,6 +30,7 @@ from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.held_out import HeldOut, score_curve
 from coterie.report.judgement import FDR, Verdict, judge
+from coterie.report.new_samples import NewSamples
 from coterie.report.page import render
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def versions() -> dict[str, str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Discovery:
+class Discovery(NewSamples):
     """Result of :func:`coterie.discover`: fitted model, held-out scores, confidences and judgement.
 
     Attributes
@@ -409,22 +409,6 @@ class Discovery:
             Names of the files.
         """
         return write_result(folder, self if samples else without_samples(self), overwrite=overwrite)
-
-    def predict(self, X: FeaturesLike, **options: CovariatesLike) -> np.ndarray:
-        """Predict new samples with :attr:`model`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path} of shape (n_samples, n_features)
-            The samples.
-        **options
-            ``covariates`` and ``offset`` of the samples, if the model was fitted with them.
-
-        Returns
-        -------
-        predictions : ndarray of shape (n_samples,)
-        """
-        return np.asarray(self.model.predict(X, **options))
 
     def _kind(self) -> str:
         size = [f"{self.data[name]:,} {name}" for name in ("samples", "features") if name in self.data]

@@ -116,17 +116,17 @@ def cox_effects(
     return with_clusters(estimate, scores, found.covariance, own)
 
 
-def cox_p_values(
+def cox_joint_estimate(
     design: np.ndarray,
     targets: np.ndarray,
     weight: np.ndarray,
     clusters: np.ndarray | None = None,
     offset: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return the p-value of each column of a Cox regression on all columns; 1 where it is unknown.
+) -> Estimate:
+    """Return the effect of each column in a Cox regression on all columns, with the standard errors of tests.
 
-    The standard errors are the larger of the robust ones and those of the second derivative.
+    The standard errors are the larger of the robust ones and those of the second derivative. They are unknown without events.
     """
     if not design[:, 1:].any() or not targets["event"][weight > 0.0].any():
-        return np.ones(design.shape[1])
-    return cox_effects(design, targets, weight, clusters, offset, robust=True).p_value
+        return Estimate(np.zeros(design.shape[1]), np.full(design.shape[1], np.nan), np.nan)
+    return cox_effects(design, targets, weight, clusters, offset, robust=True)

@@ -52,6 +52,16 @@ class Estimate(NamedTuple):
             values = 2.0 * stats.t.sf(np.abs(self.effect / self.error), self.freedom)
         return np.where(np.isnan(self.error) | np.isnan(values), 1.0, values)
 
+    def one_sided(self, sign: np.ndarray) -> np.ndarray:
+        """Return the p-values of effects with these signs (1 or -1); 1 where the standard error is unknown."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = stats.t.sf(sign * self.effect / self.error, self.freedom)
+        return np.where(np.isnan(self.error) | np.isnan(values), 1.0, values)
+
+    def part(self, columns: slice) -> Estimate:
+        """Return the estimate of some columns."""
+        return self._replace(effect=self.effect[columns], error=self.error[columns])
+
 
 def standardised(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return columns with weighted mean 0 and standard deviation 1; zeros for constant columns."""
@@ -321,34 +331,35 @@ def _sigmoid(outputs: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * outputs))
 
 
-def joint_p_values(
+def joint_estimate(
     design: np.ndarray,
     targets: np.ndarray,
     weight: np.ndarray,
     clusters: np.ndarray | None = None,
     offset: np.ndarray | None = None,
     family: str = "linear",
-) -> np.ndarray:
-    """Return the p-value of each column of a regression on all columns; 1 where it is unknown.
+) -> Estimate:
+    """Return the effect of each column in a regression on all columns, with the standard errors of tests.
 
     The parameters are those of :func:`effects`. Classes are tested by least squares as well. The standard errors are
     the larger of the robust and the classical ones. Robust errors alone vanish for a column with a few nonzero values of the
     same target.
     """
     if family in ("poisson", "huber"):
-        return np.where(design.any(axis=0), effects(family, design, targets, weight, clusters, offset).p_value, 1.0)
+        found = effects(family, design, targets, weight, clusters, offset)
+        return found._replace(error=np.where(design.any(axis=0), found.error, np.nan))
     targets = targets if offset is None else targets - offset
     found = linear_effects(design, targets, weight, clusters)
     varying = np.flatnonzero(design.any(axis=0))
     free = len(targets) - len(varying)
     if free <= 0 or np.isnan(found.freedom):
-        return np.ones(design.shape[1])
+        return found._replace(error=np.full(design.shape[1], np.nan))
     residual = targets - design @ found.effect
     variance = float(weight @ residual**2) / free
     classical = np.full(design.shape[1], np.nan)
     own = design[:, varying]
     classical[varying] = np.sqrt(variance * np.diag(np.linalg.inv((own.T * weight) @ own)))
-    return found._replace(error=np.fmax(found.error, classical)).p_value
+    return found._replace(error=np.fmax(found.error, classical))
 
 
 def effects(
