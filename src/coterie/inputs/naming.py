@@ -126,13 +126,29 @@ def _column_positions(estimator: Any, names: Sequence[str], features: np.ndarray
     positions = positions_of(estimator, names, wanted)
     missing = [name for name, position in zip(wanted, positions.tolist(), strict=True) if position < 0]
     if missing:
+        raise AbsentFeaturesError(estimator, missing, len(wanted))
+    return positions
+
+
+class AbsentFeaturesError(ValueError):
+    """Error for data that lack features which a fitted selector reads.
+
+    Attributes
+    ----------
+    problem : str
+        The message without the remedy, which is another one on the command line.
+    has_substitutes : bool
+        Whether other members of groups can take the place of absent features.
+    """
+
+    def __init__(self, estimator: Any, missing: Sequence[str], n_wanted: int) -> None:
         shown = ", ".join(repr(name) for name in missing[:_MAX_NAMES_SHOWN])
         more = f" and {len(missing) - _MAX_NAMES_SHOWN} more" if len(missing) > _MAX_NAMES_SHOWN else ""
         reader = type(estimator).__name__
-        able = hasattr(estimator, "member_moments_")
-        remedy = " Other members of their groups can take their place: coterie.substituted(model, X)." if able else ""
-        raise ValueError(f"X lacks {len(missing)} of the {len(wanted)} features that {reader} reads: {shown}{more}.{remedy}")
-    return positions
+        self.problem = f"X lacks {len(missing)} of the {n_wanted} features that {reader} reads: {shown}{more}."
+        self.has_substitutes = hasattr(estimator, "member_moments_")
+        remedy = " Members of their groups can take their place: coterie.substituted(model, X)." if self.has_substitutes else ""
+        super().__init__(f"{self.problem}{remedy}")
 
 
 def positions_of(estimator: Any, names: Sequence[str], wanted: Sequence[str]) -> np.ndarray:
