@@ -2,7 +2,7 @@
 
 The rule for substitutes was chosen on the sets of CHOOSE, before any set of REPORT was evaluated (--rules compares the candidates
 there): one member per absent feature, or several members jointly. Each data set and fold adds lines to
-results/substitutes.jsonl, and folds with lines from the same source are not run again.
+results/substitutes.jsonl. Sets with lines from the same version of this script and of the substitutes are not run again.
 
 Protocol: five stratified folds. A share of the columns of the held-out samples is absent: random columns (the same for all
 models, three draws), or columns that the model itself uses most, which is the hardest case for it. For Coterie with whole groups
@@ -13,16 +13,18 @@ Coterie has support features. Coterie uses substitutes, the others the training 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _real import data_path, load
-from _record import RESULTS, source_digest
+from _record import RESULTS
 from _tables import DOCS, markdown_table, print_table, replace_section
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegressionCV
@@ -32,6 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from coterie import GroupDiscoveryClassifierCV, substituted
+from coterie.inputs import substitution
 
 CHOOSE, REPORT = ("shipp", "gravier", "khan", "glioma"), ("gordon", "su", "chowdary", "duke")
 SHARES = (0.1, 0.3, 0.5)
@@ -87,7 +90,9 @@ def without(X: np.ndarray, absent: np.ndarray) -> np.ndarray:
     return found
 
 
-def patterns(name: str, model: Any, n_features: int, n_support: int, seed: int) -> Iterator[tuple[str, float, int, np.ndarray]]:
+def patterns(
+    name: str, model: Any, n_features: int, n_support: int, seed: int
+) -> Iterator[tuple[str, float, int, np.ndarray]]:
     """Yield the absent columns: kind, share, draw, features."""
     own = most_used(name, model, n_support)
     for share in SHARES:
@@ -181,10 +186,18 @@ def fill(rule: str, model: Any, train: np.ndarray, test: np.ndarray, absent: np.
     return filled
 
 
+def version() -> str:
+    """Return a digest of this script and of the code of substitutes."""
+    digest = hashlib.sha256()
+    for file in (Path(__file__), Path(substitution.__file__)):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def collected(task: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the lines of some sets, running those that are not in the journal."""
     RESULTS.mkdir(exist_ok=True)
-    source, run = source_digest(), rules if task == "rules" else compare
+    source, run = version(), rules if task == "rules" else compare
     known = [json.loads(line) for line in JOURNAL.read_text().splitlines()] if JOURNAL.exists() else []
     found = []
     for name in names:
@@ -228,7 +241,9 @@ def table_of_losses(lines: list[dict[str, Any]], names: tuple[str, ...]) -> list
         row: dict[str, Any] = {"model": model, "complete": f"{np.mean(list(complete.values())):.1f}"}
         for kind in ("random", "used most"):
             for share in SHARES:
-                own = [(accuracy(lines, set=name, model=model, kind=kind, share=share) or 0.0) - complete[name] for name in names]
+                own = [
+                    (accuracy(lines, set=name, model=model, kind=kind, share=share) or 0.0) - complete[name] for name in names
+                ]
                 row[f"{kind} {share:.0%}"] = f"{np.mean(own):+.1f}"
         rows.append(row)
     return rows

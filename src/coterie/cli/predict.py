@@ -97,7 +97,9 @@ def predict(
         own = {} if blocks.block else model_columns(estimator, read, data, options, others)
         with_times = survival.settle("auto", options.labels) == "survival"
         used = survival.data_options(options, data) if with_times else opening_options(options, data)
-        dataset = used.open(data, console, adjusts=True, allow_missing=substitutes or hasattr(estimator, "fill_values_"), **own)
+        dataset = used.open(
+            data, console, adjusts=True, allow_missing=substitutes or hasattr(estimator, "fill_values_"), **own
+        )
         dataset = survival.with_targets(dataset, data, used) if with_times else with_labels(dataset, data, options)
         dataset = blocks.joined(dataset, data, options, console)
         known = _covariates(estimator, dataset) | offsets.for_prediction(estimator, dataset)

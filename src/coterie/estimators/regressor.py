@@ -216,7 +216,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
             return {**kept, "intercept_": float(attributes["intercept_"][0])}
         moments = kept["member_moments_"]
         moments = replace(moments, output_scale=data.in_units(moments.output_scale))
-        return kept | {name: data.in_units(kept[name].T).T for name in _IN_UNITS if name in kept} | {"member_moments_": moments}
+        return (
+            kept | {name: data.in_units(kept[name].T).T for name in _IN_UNITS if name in kept} | {"member_moments_": moments}
+        )
 
     def predict(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Predict the target, or all targets, of samples.

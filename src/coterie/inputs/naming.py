@@ -147,7 +147,9 @@ class AbsentFeaturesError(ValueError):
         reader = type(estimator).__name__
         self.problem = f"X lacks {len(missing)} of the {n_wanted} features that {reader} reads: {shown}{more}."
         self.has_substitutes = hasattr(estimator, "member_moments_")
-        remedy = " Members of their groups can take their place: coterie.substituted(model, X)." if self.has_substitutes else ""
+        remedy = (
+            " Members of their groups can take their place: coterie.substituted(model, X)." if self.has_substitutes else ""
+        )
         super().__init__(f"{self.problem}{remedy}")
 
 

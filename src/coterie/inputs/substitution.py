@@ -288,9 +288,7 @@ def _predicted(
     return np.asarray(moments.mean[place] + slope * deviation)
 
 
-def _lost_variance(
-    model: Any, group: FeatureGroup, moments: MemberMoments, gaps: list[int], member: int | None
-) -> np.ndarray:
+def _lost_variance(model: Any, group: FeatureGroup, moments: MemberMoments, gaps: list[int], member: int | None) -> np.ndarray:
     """Return the variance of each output that is lost by substituting the members of a group at some positions."""
     features = model.prediction_features_
     order = np.argsort(features, kind="stable")

@@ -130,7 +130,9 @@ class ScoreReplication:
     def sentence(self) -> str:
         """A sentence about the prediction."""
         known = "" if self.first_value is None else f"; first cohort, held-out: {self.first_value:.3g}"
-        figures = f"{self.score} {self.value:.3g}{interval_text(self.interval, 0.95)}, {self.baseline} {self.constant:.3g}{known}."
+        figures = (
+            f"{self.score} {self.value:.3g}{interval_text(self.interval, 0.95)}, {self.baseline} {self.constant:.3g}{known}."
+        )
         if self.prediction == PREDICTS:
             return f"The model predicts the second cohort: {figures}"
         if self.prediction == MAY_PREDICT:
@@ -295,4 +297,6 @@ class Replication(Sequence[GroupReplication]):
         titles, cells = self.table()
         right = [bool(COLUMNS[name][1]) for name in COLUMNS if COLUMNS[name][0] in titles]
         table = notebook_table("Groups", titles, cells[:_MAX_ROWS], n_rows=len(self), most=_MAX_ROWS, right=right)
-        return str(tag("div", tag("p", tag("strong", "Replication")), tag("p", self.judgement), Markup(table), class_="coterie"))
+        return str(
+            tag("div", tag("p", tag("strong", "Replication")), tag("p", self.judgement), Markup(table), class_="coterie")
+        )

@@ -96,7 +96,9 @@ def replicate(
 _FITTED_WITH = {"covariates": "covariate_names_", "offset": "offset_coef_"}
 
 
-def check_options(*, which: str = "auto", joint: bool | str = "auto", fwer: float | None = None, fdr: float | None = None) -> None:
+def check_options(
+    *, which: str = "auto", joint: bool | str = "auto", fwer: float | None = None, fdr: float | None = None
+) -> None:
     """Raise the errors of :func:`replicate` that do not depend on data."""
     check("which", which, OneOf("auto", "significant", "all"))
     check("joint", joint, OneOf("auto", True, False))

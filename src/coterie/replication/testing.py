@@ -109,9 +109,7 @@ class _Result:
     opposite_p_value: float
 
 
-def _regressed(
-    data: Input, rows: np.ndarray, part: Sequence[tuple[Question, Representative]], family: str
-) -> list[_Result]:
+def _regressed(data: Input, rows: np.ndarray, part: Sequence[tuple[Question, Representative]], family: str) -> list[_Result]:
     """Return the results of some groups from one regression per outcome."""
     columns = np.array([representative.column for _, representative in part])
     tests = joint_tests(data, rows, columns, family)

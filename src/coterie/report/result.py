@@ -30,6 +30,7 @@ from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.held_out import HeldOut, score_curve
 from coterie.report.judgement import FDR, Verdict, judge
+from coterie.report.methods_text import methods_text
 from coterie.report.new_samples import NewSamples
 from coterie.report.page import render
 
@@ -341,6 +342,7 @@ class Discovery(NewSamples):
             "cautions": [caution.to_dict() for caution in self.cautions],
             "interrupted": self.interrupted,
             "command": self.command,
+            "methods": self.methods_text(),
             "versions": self.versions,
             "groups": records(self.groups, self.context),
             "pictures": None if self.details is None else _pictures(self.details),
@@ -395,8 +397,8 @@ class Discovery(NewSamples):
         Parameters
         ----------
         folder : path
-            Folder for ``groups.csv``, ``result.json``, ``model.coterie`` and ``report.html``. It is created only when all
-            files are complete.
+            Folder for ``groups.csv``, ``result.json``, ``model.coterie``, ``methods.txt`` and ``report.html``. It is created
+            only when all files are complete.
         overwrite : bool, default=False
             Whether to replace an existing result.
         samples : bool, default=True
@@ -409,6 +411,26 @@ class Discovery(NewSamples):
             Names of the files.
         """
         return write_result(folder, self if samples else without_samples(self), overwrite=overwrite)
+
+    def methods_text(self) -> str:
+        """Return a paragraph for the methods section of a paper, with settings, seed, versions and references.
+
+        ``result.json`` (entry ``methods``) and ``methods.txt`` of a result folder contain it.
+
+        Returns
+        -------
+        text : str
+            A paragraph, and a list of numbered references.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> import coterie
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> coterie.discover(X, y, n_features_to_select=3, threshold=0.9, fast=True).methods_text().splitlines()[0]
+        "Group discovery [1][2], as implemented in Coterie [3], was applied to 569 samples with 30 features. It finds ..."
+        """
+        return methods_text(self)
 
     def _kind(self) -> str:
         size = [f"{self.data[name]:,} {name}" for name in ("samples", "features") if name in self.data]
@@ -486,6 +508,7 @@ def _discovery_from(content: Content, model: GroupDiscovery) -> Discovery:
         details=_details_from(content),
         command=content["command"],
         genome=content["genome"],
+        fdr=(content["confidence"] or {}).get("fdr") or FDR,
         blocks=tuple(map(BlockContribution.from_dict, content.get("blocks", ()))),
         written_by=content["written_by"],
         written_at=content["written_at"],
