@@ -1,12 +1,11 @@
 """Accuracy lost when columns are absent: substitutes against L1 and ridge with mean imputation, on eight gene sets.
 
-The rule for substitutes was chosen on the sets of CHOOSE, before any set of REPORT was evaluated (--rules compares the candidates
-there): one member per absent feature, or several members jointly. Each data set and fold adds lines to
-results/substitutes.jsonl. Sets with lines from the same version of this script and of the substitutes are not run again.
+The rule for substitutes was chosen on the sets of CHOOSE, before any set of REPORT was evaluated (--rules compares the
+candidates there): one member per absent feature, or several members jointly. Each data set adds lines to
+results/substitutes.jsonl. Sets with lines from the same version of the substitutes are not run again.
 
 Protocol: five stratified folds. A share of the columns of the held-out samples is absent: random columns (the same for all
-models, three draws), or columns that the model itself uses most, which is the hardest case for it. For Coterie with whole groups
-these are support features. For L1 they are the features with nonzero weights, for ridge as many of the largest weights as
+models, three draws), or columns that the model itself uses most, which is the hardest case for it. For Coterie these are support features. For L1 they are the features with nonzero weights, for ridge as many of the largest weights as
 Coterie has support features. Coterie uses substitutes, the others the training means. All models are fitted to complete data.
 """
 
@@ -187,11 +186,8 @@ def fill(rule: str, model: Any, train: np.ndarray, test: np.ndarray, absent: np.
 
 
 def version() -> str:
-    """Return a digest of this script and of the code of substitutes."""
-    digest = hashlib.sha256()
-    for file in (Path(__file__), Path(substitution.__file__)):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    """Return a digest of the code of substitutes."""
+    return hashlib.sha256(Path(substitution.__file__).read_bytes()).hexdigest()[:16]
 
 
 def collected(task: str, names: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -136,9 +136,9 @@ if TYPE_CHECKING:
     from coterie.estimators.survival import GroupDiscoverySurvival, GroupDiscoverySurvivalCV
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.inputs.imputation import imputed
-    from coterie.inputs.substitution import substituted
     from coterie.inputs.naming import name_features
     from coterie.inputs.pipeline import Pipeline, make_pipeline
+    from coterie.inputs.substitution import substituted
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.persistence.model import save

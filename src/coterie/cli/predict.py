@@ -11,7 +11,7 @@ import typer
 
 from coterie.cli.blocks import BlockOptions
 from coterie.cli.columns import model_columns, opening_options, with_labels
-from coterie.cli.data import TABLES, DataOptions, DataPath
+from coterie.cli.data import DataOptions, DataPath
 from coterie.cli.offset import OffsetFile
 from coterie.cli.options import option
 from coterie.cli.output import Console
@@ -42,8 +42,8 @@ def predict(
         str,
         option(
             "Data",
-            "Treatment of features of the model that the data lack: error, or substitute. A substitute is another member of the "
-            "group of the feature, which predicts it.",
+            "Treatment of features of the model that the data lack: error, or substitute. A substitute is another member of "
+            "the group of the feature, which predicts it.",
             metavar="error|substitute",
         ),
     ] = "error",
@@ -59,8 +59,8 @@ def predict(
     the hazard relative to the baseline.
 
     If model and data have feature names, columns are matched by name. They may be in any order, and only the features that
-    the model uses are required. With --missing substitute, other members of the groups take the place of absent features, and a
-    note states which. Data without names must have all features of the training data, in the same order. If the
+    the model uses are required. With --missing substitute, other members of the groups take the place of absent features,
+    and a note states which. Data without names must have all features of the training data, in the same order. If the
     model was trained with --impute, missing values are filled from the training data.
 
     Examples:

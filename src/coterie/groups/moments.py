@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ class MemberMoments:
     def by_group(self, sizes: Sequence[int]) -> list[MemberMoments]:
         """Return the moments of each group, given the numbers of members."""
         bounds = np.cumsum([0, *sizes])
-        parts = (slice(start, stop) for start, stop in zip(bounds[:-1], bounds[1:], strict=True))
+        parts = (slice(start, stop) for start, stop in itertools.pairwise(bounds))
         return [MemberMoments(self.mean[own], self.scale[own], self.correlation[own], self.output_scale) for own in parts]
 
     def fits(self, groups: Any, n_outputs: int) -> bool:

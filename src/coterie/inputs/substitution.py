@@ -164,9 +164,11 @@ class SubstitutedSource(FeatureSource):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Number of samples, and number of features of the model's training data."""
         return len(self._values), self._n_features
 
     def columns(self, features: np.ndarray) -> Columns:
+        """Return some of the features that the model uses for prediction."""
         wanted = np.asarray(features, dtype=np.int64)
         place = np.minimum(np.searchsorted(self._features, wanted), max(0, len(self._features) - 1))
         if len(wanted) and (not len(self._features) or (self._features[place] != wanted).any()):
@@ -174,9 +176,11 @@ class SubstitutedSource(FeatureSource):
         return np.asfortranarray(self._values[:, place])
 
     def block(self, start: int, stop: int) -> Columns:
+        """Return contiguous features; see :meth:`columns`."""
         return self.columns(np.arange(start, stop))
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        """Raise a ``ValueError``: a model cannot be fitted to these data."""
         raise _partial()
 
 
