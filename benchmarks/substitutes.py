@@ -5,7 +5,8 @@ candidates there): one member per absent feature, or several members jointly. Ea
 results/substitutes.jsonl. Sets with lines from the same version of the substitutes are not run again.
 
 Protocol: five stratified folds. A share of the columns of the held-out samples is absent: random columns (the same for all
-models, three draws), or columns that the model itself uses most, which is the hardest case for it. For Coterie these are support features. For L1 they are the features with nonzero weights, for ridge as many of the largest weights as
+models, three draws), or columns that the model itself uses most, which is the hardest case for it. For Coterie
+these are support features. For L1 they are the features with nonzero weights, for ridge as many of the largest weights as
 Coterie has support features. Coterie uses substitutes, the others the training means. All models are fitted to complete data.
 """
 

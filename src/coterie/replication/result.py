@@ -141,7 +141,7 @@ class ScoreReplication:
 
 
 class Replication(Sequence[GroupReplication]):
-    """Result of :meth:`coterie.Discovery.replicate`: which groups hold in a second cohort. A sequence with one entry per group.
+    """Result of :meth:`coterie.Discovery.replicate`: a sequence with one entry per group.
 
     Attributes
     ----------

@@ -116,7 +116,8 @@ def _regressed(data: Input, rows: np.ndarray, part: Sequence[tuple[Question, Rep
     effects = effects_of(FeatureGroups([FeatureGroup(int(column), []) for column in columns]), data, family)
     found = []
     for place, (question, representative) in enumerate(part):
-        assert question.output is not None and question.first_effect is not None
+        assert question.output is not None
+        assert question.first_effect is not None
         turn = question.flip * representative.relation
         sign = np.full(len(part), turn * np.sign(question.first_effect))
         test, output = tests[question.output], question.output

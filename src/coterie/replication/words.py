@@ -85,8 +85,8 @@ def _about_order(score: ScoreReplication) -> list[str]:
     if auc is None or score.score == "ROC AUC" or auc["interval"] is None or auc["interval"][0] <= auc["constant"]:
         return []
     return [
-        f"The model orders the samples (ROC AUC {auc['value']:.3g}), but its threshold does not fit the second cohort. Check the "
-        "scale of the features and the shares of the classes."
+        f"The model orders the samples (ROC AUC {auc['value']:.3g}), but its threshold does not fit the second cohort. "
+        "Check the scale of the features and the shares of the classes."
     ]
 
 

@@ -42,17 +42,17 @@ _EFFECTS = {
 # References by key, in the order of their numbers.
 REFERENCES = {
     "icml": (
-        "Zhai Y, Tan M, Tsang IW, Ong Y-S. Discovering support and affiliated features from very high dimensions. Proceedings of "
-        "the 29th International Conference on Machine Learning (ICML), 1455–1462, 2012."
+        "Zhai Y, Tan M, Tsang IW, Ong Y-S. Discovering support and affiliated features from very high dimensions. Proceedings "
+        "of the 29th International Conference on Machine Learning (ICML), 1455–1462, 2012."
     ),
     "tpami": (
-        "Zhai Y, Ong Y-S, Tsang IW. Making trillion correlations feasible in feature grouping and selection. IEEE Transactions "
-        "on Pattern Analysis and Machine Intelligence 38(12), 2016."
+        "Zhai Y, Ong Y-S, Tsang IW. Making trillion correlations feasible in feature grouping and selection. IEEE "
+        "Transactions on Pattern Analysis and Machine Intelligence 38(12), 2016."
     ),
     "coterie": "The Coterie developers. Coterie, version {version}.",
     "pairs": (
-        "Shah RD, Samworth RJ. Variable selection with error control: another look at stability selection. Journal of the Royal "
-        "Statistical Society, Series B 75(1), 2013."
+        "Shah RD, Samworth RJ. Variable selection with error control: another look at stability selection. Journal of the "
+        "Royal Statistical Society, Series B 75(1), 2013."
     ),
     "splits": (
         "Meinshausen N, Meier L, Bühlmann P. p-Values for high-dimensional regression. Journal of the American Statistical "
@@ -218,8 +218,8 @@ def _score(found: Discovery) -> list[str]:
     interval = held_out.interval
     known = None if interval is None or not np.isfinite(interval).all() else interval
     sentences = [
-        f"Nested cross-validation, in which each outer fold repeats the choice of settings, gave a held-out {held_out.score} of "
-        f"{held_out.value:.3g}{interval_text(known, held_out.level)}."
+        f"Nested cross-validation, in which each outer fold repeats the choice of settings, gave a held-out {held_out.score} "
+        f"of {held_out.value:.3g}{interval_text(known, held_out.level)}."
     ]
     if not np.isnan(held_out.constant):
         sentences.append(f"That of {baseline} is {held_out.constant:.3g}.")
@@ -274,8 +274,8 @@ def _effects(found: Discovery) -> list[str]:
     if group.ratio_kind is None and getattr(found.model, "loss", None) == "huber":
         regression = "a Huber regression"
     return [
-        f"Effects are {kind} per standard deviation of the support feature, from {regression} on all support features. The same "
-        "samples selected the features, so that effects are too large on average."
+        f"Effects are {kind} per standard deviation of the support feature, from {regression} on all support features. The "
+        "same samples selected the features, so that effects are too large on average."
     ]
 
 

@@ -3,9 +3,10 @@
 The variance of a score is that of its linearisation over independent units: samples, or sample groups. It accounts for the
 held-out samples but not for the training samples that the models of the folds share, nor for the difference between these
 models and the one fitted to all samples. A factor on standard errors makes up for both; it was chosen by simulation
-(``benchmarks/score_intervals.py``). A fixed model on samples that no model was trained on needs no factor. Scores between 0 and 1 have Wilson's interval for the number of independent samples that
-has the same variance, so that the interval of a perfect score has a length. That of R² is symmetric in the logarithm of the
-share of the variance that is not predicted.
+(``benchmarks/score_intervals.py``). A fixed model on samples that no model was trained on needs no factor.
+Scores between 0 and 1 have Wilson's interval for the number of independent samples that has the same variance, so that the
+interval of a perfect score has a length. That of R² is symmetric in the logarithm of the share of the variance that is not
+predicted.
 """
 
 from __future__ import annotations
