@@ -2,7 +2,7 @@
 
 The rule for substitutes was chosen on the sets of CHOOSE, before any set of REPORT was evaluated (--rules compares the
 candidates there): one member per absent feature, or several members jointly. Each data set adds lines to
-results/substitutes.jsonl. Sets with lines from the same version of the substitutes are not run again.
+results/substitutes.jsonl. Folds with lines of the same VERSION are not run again.
 
 Protocol: five stratified folds. A share of the columns of the held-out samples is absent: random columns (the same for all
 models, three draws), or columns that the model itself uses most, which is the hardest case for it. For Coterie
@@ -13,13 +13,12 @@ Coterie has support features. Coterie uses substitutes, the others the training 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,11 +33,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from coterie import GroupDiscoveryClassifierCV, substituted
-from coterie.inputs import substitution
 
 CHOOSE, REPORT = ("shipp", "gravier", "khan", "glioma"), ("gordon", "su", "chowdary", "duke")
 SHARES = (0.1, 0.3, 0.5)
-DRAWS = 3
+DRAWS, N_FOLDS = 3, 5
+VERSION = 1  # of the journal: raise it if the same lines would have other values
 PAGE = DOCS / "substitutes.md"
 JOURNAL = RESULTS / "substitutes.jsonl"
 MODELS = ("coterie", "coterie, support only", "L1", "ridge")
@@ -56,7 +55,7 @@ def read(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def models(seed: int) -> dict[str, Any]:
     """Return the models of the comparison."""
-    options: dict[str, Any] = {"Cs": 5, "cv": 3, "random_state": seed, "max_iter": 200}
+    options: dict[str, Any] = {"Cs": 10, "cv": 5, "random_state": seed, "max_iter": 500}
     lasso = LogisticRegressionCV(penalty="l1", solver="liblinear", **options)
     ridge = LogisticRegressionCV(solver="lbfgs", **options)
     return {
@@ -102,30 +101,34 @@ def patterns(
             yield "used most", share, draw, rng.permutation(own)[: round(share * len(own))]
 
 
-def compare(name: str, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the accuracies of all models in all folds of a set, with complete data and without columns."""
+def parts(y: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the training and held-out samples of the folds."""
+    return list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(np.zeros(len(y)), y))
+
+
+def compare(name: str, fold: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the accuracies of all models in a fold of a set, with complete data and without columns."""
     X, y = read(name)
-    for fold, (train, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y)):
-        n_support = 0
-        for which, model in models(seed).items():
-            began = time.process_time()
-            model.fit(X[train], y[train])
-            seconds, mean = time.process_time() - began, X[train].mean(axis=0)
-            n_support = len(model.support_features_) if which == "coterie" else n_support
-            facts = {"set": name, "fold": fold, "model": which, "n": len(test), "seconds": seconds}
-            right = float((model.predict(X[test]) == y[test]).sum())
-            yield {**facts, "kind": "complete", "share": 0.0, "draw": 0, "right": right}
-            for kind, share, draw, absent in patterns(which, model, X.shape[1], n_support, 100 * seed + fold):
-                gaps = without(X[test], absent)
-                if is_coterie(which):
-                    new = substituted(model, gaps)
-                    predicted, agreement = model.predict(new), new.substitutes.agreement
-                    actual = _agreement(model, X[test], new)
-                    facts |= {"agreement": agreement, "actual": actual}
-                else:
-                    predicted = model.predict(np.where(np.isnan(gaps), mean, gaps))
-                right = float((predicted == y[test]).sum())
-                yield {**facts, "kind": kind, "share": share, "draw": draw, "right": right}
+    train, test = parts(y, seed)[fold]
+    n_support, mean = 0, X[train].mean(axis=0)
+    for which, model in models(seed).items():
+        began = time.process_time()
+        model.fit(X[train], y[train])
+        seconds = time.process_time() - began
+        n_support = len(model.support_features_) if which == "coterie" else n_support
+        facts = {"set": name, "fold": fold, "model": which, "n": len(test), "seconds": seconds}
+        right = float((model.predict(X[test]) == y[test]).sum())
+        yield {**facts, "kind": "complete", "share": 0.0, "draw": 0, "right": right}
+        for kind, share, draw, absent in patterns(which, model, X.shape[1], n_support, 100 * seed + fold):
+            gaps = without(X[test], absent)
+            if is_coterie(which):
+                new = substituted(model, gaps)
+                predicted = model.predict(new)
+                facts |= {"agreement": new.substitutes.agreement, "actual": _agreement(model, X[test], new)}
+            else:
+                predicted = model.predict(np.where(np.isnan(gaps), mean, gaps))
+            right = float((predicted == y[test]).sum())
+            yield {**facts, "kind": kind, "share": share, "draw": draw, "right": right}
 
 
 def _agreement(model: Any, X: np.ndarray, new: Any) -> float:
@@ -136,19 +139,18 @@ def _agreement(model: Any, X: np.ndarray, new: Any) -> float:
     return float((complete * own).sum()) / norm if norm > 0.0 else 1.0
 
 
-def rules(name: str, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the accuracies of several rules for substitutes, in all folds of a set."""
+def rules(name: str, fold: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield the accuracies of several rules for substitutes, in a fold of a set."""
     X, y = read(name)
-    for fold, (train, test) in enumerate(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y)):
-        for which in MODELS[:2]:
-            model = models(seed)[which].fit(X[train], y[train])
-            facts = {"set": name, "fold": fold, "model": which, "n": len(test)}
-            n_support = len(model.support_features_)
-            for kind, share, draw, absent in patterns(which, model, X.shape[1], n_support, 100 * seed + fold):
-                for rule in RULES:
-                    filled = np.where(_mask(X.shape[1], absent), fill(rule, model, X[train], X[test], absent), X[test])
-                    right = float((model.predict(filled) == y[test]).sum())
-                    yield {**facts, "rule": rule, "kind": kind, "share": share, "draw": draw, "right": right}
+    train, test = parts(y, seed)[fold]
+    for which in MODELS[:2]:
+        model = models(seed)[which].fit(X[train], y[train])
+        facts = {"set": name, "fold": fold, "model": which, "n": len(test)}
+        n_support = len(model.support_features_)
+        for kind, share, draw, absent in patterns(which, model, X.shape[1], n_support, 100 * seed + fold):
+            for rule in RULES:
+                right = float((model.predict(fill(rule, model, X[train], X[test], absent)) == y[test]).sum())
+                yield {**facts, "rule": rule, "kind": kind, "share": share, "draw": draw, "right": right}
 
 
 def _mask(n_features: int, absent: np.ndarray) -> np.ndarray:
@@ -186,26 +188,22 @@ def fill(rule: str, model: Any, train: np.ndarray, test: np.ndarray, absent: np.
     return filled
 
 
-def version() -> str:
-    """Return a digest of the code of substitutes."""
-    return hashlib.sha256(Path(substitution.__file__).read_bytes()).hexdigest()[:16]
-
-
 def collected(task: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the lines of some sets, running those that are not in the journal."""
     RESULTS.mkdir(exist_ok=True)
-    source, run = version(), rules if task == "rules" else compare
+    run = rules if task == "rules" else compare
     known = [json.loads(line) for line in JOURNAL.read_text().splitlines()] if JOURNAL.exists() else []
     found = []
-    for name in names:
-        own = [line for line in known if line["task"] == task and line["set"] == name and line["source"] == source]
+    for name, fold in product(names, range(N_FOLDS)):
+        wanted = {"task": task, "set": name, "fold": fold, "version": VERSION}
+        own = [line for line in known if wanted.items() <= line.items()]
         if not own:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                own = [{"task": task, "source": source, **line} for line in run(name)]
+                own = [{**wanted, **line} for line in run(name, fold)]
             with JOURNAL.open("a") as file:
                 file.writelines(json.dumps(line) + "\n" for line in own)
-            print(f"{name}: {len(own)} lines", flush=True)
+            print(f"{name}, fold {fold}: {len(own)} lines", flush=True)
         found += own
     return found
 

@@ -130,8 +130,8 @@ def _replicated(
         raise ValueError("--impute applies to training only. A model trained with --impute fills missing values itself.")
     if discovery.task == "survival" and not survival.given:
         raise ValueError("The result is about survival times. Name their columns with --time and --event.")
-    if options.labels is None and not survival.given and (known := _labels(discovery)):
-        options = replace(options, labels=known)
+    if options.labels is None and not survival.given and (labels := _labels(discovery)):
+        options = replace(options, labels=labels)
     others = [] if offsets.exposure is None else [offsets.exposure]
     read = np.union1d(model.prediction_features_, model.groups_.members)
     own = {} if blocks.block else model_columns(model, read, path, options, others)

@@ -24,7 +24,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.data.source import Columns, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.groups import FeatureGroup
 from coterie.groups.columns import Record, data_frame
 from coterie.groups.moments import MemberMoments
@@ -182,6 +182,21 @@ class SubstitutedSource(FeatureSource):
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         """Raise a ``ValueError``: a model cannot be fitted to these data."""
         raise _partial()
+
+    def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
+        """Raise a ``ValueError``; see :meth:`moments`."""
+        raise _partial()
+
+    def products(self, vectors: np.ndarray, **options: Any) -> np.ndarray:
+        """Raise a ``ValueError``; see :meth:`moments`."""
+        raise _partial()
+
+    def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
+        """Raise a ``ValueError``; see :meth:`moments`."""
+        raise _partial()
+
+    def prefetch(self, features: np.ndarray) -> None:
+        """Do nothing: the features are in memory."""
 
 
 def _partial() -> ValueError:

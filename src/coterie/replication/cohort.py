@@ -191,7 +191,9 @@ class Question:
         if label not in present:
             return cls(str(label), None, 1.0, effect)
         place = present.index(label)
-        return cls(str(label), *((place, 1.0) if len(present) > 2 else (0, 1.0 if place else -1.0)), effect)
+        if len(present) > 2:
+            return cls(str(label), place, 1.0, effect)
+        return cls(str(label), 0, 1.0 if place else -1.0, effect)  # two classes have one output, for the second one
 
     @property
     def is_known(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import one_blas_thread
-from coterie._parameters import Fraction, OneOf, ParameterError, check
+from coterie._parameters import Boolean, Fraction, OneOf, ParameterError, check
 from coterie._warnings import ignored
 from coterie.data.memory import as_source
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
@@ -62,13 +62,21 @@ def replicate(
     offset = _offset_of(model, offset, exposure)
     new = NewData(model, found.X)
     cohort = Cohort.of(model, new)
-    given = {"covariates": found.covariates if covariates is None else covariates, "offset": offset}
-    if hasattr(model, "covariate_names_") and given["covariates"] is None:
+    covariates = found.covariates if covariates is None else covariates
+    if hasattr(model, "covariate_names_") and covariates is None:
         names = ", ".join(model.covariate_names_)
         raise ValueError(f"The model was fitted with covariates ({names}). Pass those of the second cohort with covariates=.")
     sample_groups = found.sample_groups if groups is None or isinstance(groups, str) else groups
     with ignored(UserWarning):  # about properties that the first cohort had as well
-        data = input_of(model, as_source(cohort.values), found.y, sample_weight, groups=sample_groups, **given)
+        data = input_of(
+            model,
+            as_source(cohort.values),
+            found.y,
+            sample_weight,
+            covariates=covariates,
+            offset=offset,
+            groups=sample_groups,
+        )
     _check_targets(model, data)
     questions = [Question.of(group, data) for group in model.groups_]
     procedure = Procedure(
@@ -77,6 +85,7 @@ def replicate(
     with one_blas_thread():
         entries, together = tested_groups(model, cohort, data, questions, procedure)
     substitute = substituted(model, found.X)
+    given = {"covariates": covariates, "offset": offset}
     options = {name: value for name, value in given.items() if hasattr(model, _FITTED_WITH[name])}
     score = score_replication(model, substitute, data, discovery.held_out, options)
     weight = np.ones(data.n_samples) if data.weight is None else data.weight
@@ -101,7 +110,7 @@ def check_options(
 ) -> None:
     """Raise the errors of :func:`replicate` that do not depend on data."""
     check("which", which, OneOf("auto", "significant", "all"))
-    check("joint", joint, OneOf("auto", True, False))
+    check("joint", joint, Boolean() | OneOf("auto"))
     check("fwer", fwer, Fraction() | OneOf(None))
     check("fdr", fdr, Fraction() | OneOf(None))
     if fwer is not None and fdr is not None:

@@ -87,7 +87,7 @@ def _figures(model: Any, new: SubstitutedSource, data: Input, options: dict[str,
     unit = sample if data.groups is None else data.groups
     entries = HeldOutOutputs(sample, np.zeros(n, dtype=np.int64), outputs, outputs, weight, unit).with_weight()
     kept = entries.sample
-    names = ("r2",)
+    names: tuple[str, ...] = ("r2",)
     if not n_classes and not data.is_survival:
         names = tuple(dict.fromkeys((str(trait(settings_of(model).loss, "default_score")), "r2")))
     return Figures(entries, codes[kept], predicted[kept], n_classes, names, data.target_names, nested=False)

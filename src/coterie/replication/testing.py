@@ -17,6 +17,8 @@ from coterie.replication.cohort import Cohort, Question, Representative
 from coterie.replication.multiplicity import benjamini_hochberg, holm
 from coterie.replication.result import ABSENT, NOT_REPLICATED, NOT_TESTED, OPPOSITE, REPLICATED, GroupReplication
 
+NO_FEATURES = np.empty(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Procedure:
@@ -113,7 +115,7 @@ def _regressed(data: Input, rows: np.ndarray, part: Sequence[tuple[Question, Rep
     """Return the results of some groups from one regression per outcome."""
     columns = np.array([representative.column for _, representative in part])
     tests = joint_tests(data, rows, columns, family)
-    effects = effects_of(FeatureGroups([FeatureGroup(int(column), []) for column in columns]), data, family)
+    effects = effects_of(FeatureGroups([FeatureGroup(int(column), NO_FEATURES) for column in columns]), data, family)
     found = []
     for place, (question, representative) in enumerate(part):
         assert question.output is not None
@@ -148,22 +150,27 @@ def _untested(model: GroupDiscovery, number: int, cohort: Cohort, data: Input, q
     """Return the entry of a group before its test."""
     group, representative = model.groups_[number], cohort.representatives[number]
     coherence = cohort.coherence(model, number, data)
-    known = {"n_members": len(group), "n_present": coherence.n_present, "members": coherence.members}
     first = None if question.first_effect is None or np.isnan(question.first_effect) else float(question.first_effect)
-    support = label_of(model, group.support)
-    if representative is None:
-        return GroupReplication(number + 1, support, None, 0.0, ABSENT, question.outcome, first, **known)
-    place = representative.place
-    return GroupReplication(
+    entry = GroupReplication(
         number + 1,
-        support,
-        label_of(model, int(group.members[place])),
-        float(np.append(1.0, group.correlation)[place]),
-        NOT_TESTED,
+        label_of(model, group.support),
+        None,
+        0.0,
+        ABSENT,
         question.outcome,
         first,
+        n_members=len(group),
+        n_present=coherence.n_present,
         first_coherence=coherence.first,
         coherence=coherence.second,
+        members=coherence.members,
+    )
+    if representative is None:
+        return entry
+    return replace(
+        entry,
+        representative=label_of(model, int(group.members[representative.place])),
+        correlation=float(np.append(1.0, group.correlation)[representative.place]),
+        status=NOT_TESTED,
         shift=representative.shift,
-        **known,
     )

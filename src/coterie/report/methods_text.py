@@ -96,7 +96,7 @@ def _data(found: Discovery) -> list[str]:
         sentences.append(f"Missing values were imputed from the values of the same feature{folds}.")
     if getattr(model, "class_weight", None) is not None:
         weight = model.class_weight
-        shown = "inversely to their frequencies" if weight == "balanced" else f"by {dict(weight)!r}"
+        shown = "inversely to their frequencies" if isinstance(weight, str) else f"by {dict(weight)!r}"
         sentences.append(f"Classes were weighted {shown}.")
     return sentences
 
