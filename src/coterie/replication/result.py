@@ -231,7 +231,8 @@ class Replication(Sequence[GroupReplication]):
             return f"the tested group is {'' if n_found else 'not '}{level}"
         if n_found == n_tested:
             return f"{'both' if n_tested == 2 else f'all {n_tested:,}'} tested groups are {level}"
-        return f"{n_found or 'none':,} of {n_tested:,} tested groups {'is' if n_found <= 1 else 'are'} {level}"
+        counted = f"{n_found:,}" if n_found else "none"
+        return f"{counted} of {n_tested:,} tested groups {'is' if n_found <= 1 else 'are'} {level}"
 
     def rows(self) -> list[Record]:
         """Return one dictionary per group, with the columns of :meth:`to_frame`."""

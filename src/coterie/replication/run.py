@@ -18,7 +18,7 @@ from coterie._parameters import Boolean, Fraction, OneOf, ParameterError, check
 from coterie._warnings import ignored
 from coterie.data.memory import as_source
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
-from coterie.inputs.offsets import log_exposure
+from coterie.inputs.offsets import check_offset, log_exposure
 from coterie.inputs.opening import Input, Unwrapped, source_of, unwrap
 from coterie.inputs.substitution import NewData, substituted
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
@@ -60,6 +60,7 @@ def replicate(
         raise ValueError("Replication requires the labels of the second cohort. Pass y.")
     _require_other_samples(discovery, found)
     offset = _offset_of(model, offset, exposure)
+    check_offset(model, offset)
     new = NewData(model, found.X)
     cohort = Cohort.of(model, new)
     covariates = found.covariates if covariates is None else covariates
