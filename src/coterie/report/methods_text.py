@@ -96,7 +96,10 @@ def _data(found: Discovery) -> list[str]:
         sentences.append(f"Missing values were imputed from the values of the same feature{folds}.")
     if getattr(model, "class_weight", None) is not None:
         weight = model.class_weight
-        shown = "inversely to their frequencies" if isinstance(weight, str) else f"by {dict(weight)!r}"
+        if isinstance(weight, str):
+            shown = "inversely to their frequencies"
+        else:
+            shown = f"by {_listed([f'{label}: {value:.3g}' for label, value in weight.items()])}"
         sentences.append(f"Classes were weighted {shown}.")
     return sentences
 
@@ -130,7 +133,7 @@ def _grouping(found: Discovery) -> list[str]:
     model, settings = found.model, settings_of(found.model)
     sentences = []
     if settings.correlation is None:
-        sentences.append("No features were grouped (correlation=None).")
+        sentences.append("Features were not grouped: every group is a single feature.")
     else:
         measure = settings.correlation
         name = _MEASURES.get(measure, measure) if isinstance(measure, str) else "correlation of a measure defined by the user"
