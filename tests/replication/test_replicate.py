@@ -309,6 +309,7 @@ def test_errors(first):
     cases = [
         (lambda: first.replicate(X.rename(columns=str.upper), y), "none of the .* features in the groups"),
         (lambda: first.replicate(*cohort(0)), "those of the first cohort"),
+        (lambda: first.replicate(cohort(0)[0][list(first.groups[0].names[:1])], cohort(0)[1]), "those of the first cohort"),
         (lambda: first.replicate(X), "requires the labels of the second cohort"),
         (lambda: first.replicate(X, y[:50]), "inconsistent numbers of samples"),
         (lambda: first.replicate(X, y, which="some"), "which='some'"),

@@ -50,7 +50,7 @@ CASES = [
     ("survival", FAST, ["survival time", "events)", "partial likelihood", "hazard ratios"]),
     ("several", FAST, ["2 targets together"]),
     ("one-class", {"n_pairs": 0}, ["typical of the samples", "squared hinge loss of one class"]),
-    ("classes", {**SLOW, "groups": GROUPS}, ["stratified folds, which keep the 20 sample groups", "cluster-robust", "5 pairs"]),
+    ("classes", {**SLOW, "groups": GROUPS}, ["folds, which keep the 20 sample groups", "cluster-robust", "5 pairs"]),
     ("numbers", {**SLOW, "n_permutations": 2, "fdr": 0.2}, ["2 permutations of the labels", "discovery rate of 20%", "R²"]),
     ("numbers", {**SLOW, "n_pairs": 0, "rule": "auto", "cv": 4}, ["4 folds", "for the best mean held-out R²", "not tested"]),
     ("survival", {**SLOW, "C": 0.1, "thresholds": [0.5, 0.8]}, ["the threshold (from 0.5, 0.8)"]),

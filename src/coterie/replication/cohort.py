@@ -35,12 +35,15 @@ class Representative:
         Sign of its correlation with the support feature in the first cohort.
     shift : float
         Difference of its means between the cohorts, in its standard deviations in the first one.
+    moments : tuple of float
+        Its mean and standard deviation in the first cohort.
     """
 
     place: int
     column: int
     relation: float
     shift: float
+    moments: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,9 @@ class Cohort:
                 representatives.append(None)
                 continue
             values = new.complete(group.members[[place]])[:, 0]
-            shift = float((values.mean() - own.mean[place]) / own.scale[place])
-            representatives.append(Representative(place, len(columns), float(np.sign(own.correlation[place])), shift))
+            mean, scale = float(own.mean[place]), float(own.scale[place])
+            shift, relation = float((values.mean() - mean) / scale), float(np.sign(own.correlation[place]))
+            representatives.append(Representative(place, len(columns), relation, shift, (mean, scale)))
             columns.append(values)
         if not columns:
             raise ValueError(
