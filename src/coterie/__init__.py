@@ -57,7 +57,7 @@ _HOMES = {
     "save": "coterie.persistence.model",
     "substituted": "coterie.inputs.substitution",
 }
-_MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
+_MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "replication", "report")
 
 __all__ = [
     "Association",
@@ -112,13 +112,14 @@ __all__ = [
     "polygenic_offset",
     "pooled_false_share",
     "probing",
+    "replication",
     "report",
     "save",
     "substituted",
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, correlation, data, datasets, filters, metrics, plots, probing, report
+    from coterie import baselines, correlation, data, datasets, filters, metrics, plots, probing, replication, report
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
