@@ -106,6 +106,7 @@ def test_wrong_input_writes_nothing(shell, files):
         (("out", "broken.csv"), "broken.csv"),
         (("out", "first.csv"), "second cohort|first cohort"),
         (("plain", "second.csv"), "not a result folder"),
+        (("nowhere", "second.csv"), "Result folder nowhere not found"),
         (("second.csv", "second.csv"), "is a file, but coterie replicate requires a result folder"),
         (("out", "second.csv", "--fdr", "2"), "--fdr"),
         (("out", "second.csv", "--which", "some"), "--which"),

@@ -106,6 +106,8 @@ def _discovery(path: Path) -> Discovery:
     """Return the discovery of a result folder."""
     import coterie
 
+    if not path.exists():
+        raise FileNotFoundError(f"Result folder {path} not found. Check the path.")
     if path.is_file():
         raise ValueError(f"{path} is a file, but coterie replicate requires a result folder of coterie discover.")
     found: Discovery = coterie.load(path)
@@ -132,6 +134,7 @@ def _replicated(
         raise ValueError("The result is about survival times. Name their columns with --time and --event.")
     if options.labels is None and not survival.given and (labels := _labels(discovery)):
         options = replace(options, labels=labels)
+        console.note(f"Label: {', '.join(labels)}, as in the first cohort. --label names another one.")
     others = [] if offsets.exposure is None else [offsets.exposure]
     read = np.union1d(model.prediction_features_, model.groups_.members)
     own = {} if blocks.block else model_columns(model, read, path, options, others)

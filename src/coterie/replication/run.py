@@ -2,8 +2,8 @@ r"""Replication of a discovery in a second cohort: tests of its groups, their co
 
 The representative of each group is its support feature or, if this is absent or constant, the usable member that is most
 correlated with it in the first cohort. A regression of the outcome on all representatives (and the covariates) tests each of
-them in the direction of the first cohort: that of the effect of the group times the sign of the correlation of the
-representative with the support feature. The regressions are those of the first cohort (:mod:`coterie.confidence.splits`).
+them in the direction of the first cohort. The direction is the sign of the effect of the group times that of the correlation
+of the representative with the support feature. The regressions are those of the first cohort (:mod:`coterie.confidence.splits`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from coterie.solver.loss import trait
 
 # Family-wise error rate if no rate is given.
 _FWER = 0.05
-# Number of features whose means and standard deviations are not all equal by chance, even if the values are counts.
-_MANY = 10
+# Number of features whose means and standard deviations are not all equal by chance, even if they have few distinct values.
+_MANY, _FEW = 10, 10
 
 
 def replicate(
@@ -135,10 +135,11 @@ def _offset_of(model: GroupDiscovery, offset: SamplesLike, exposure: SamplesLike
 def _require_other_samples(discovery: Discovery, cohort: Cohort) -> None:
     """Raise a ``ValueError`` if the second cohort is the first one: all representatives have their moments of the fit.
 
-    Counts of a few features can be equal by chance.
+    Moments of a few features with few values, such as genotypes, can be equal by chance.
     """
     values = cohort.values
-    if len(values) != discovery.data.get("samples") or (values.shape[1] < _MANY and (values == np.round(values)).all()):
+    n_distinct = np.array([len(np.unique(column)) for column in values.T])
+    if len(values) != discovery.data.get("samples") or (len(n_distinct) < _MANY and (n_distinct <= _FEW).all()):
         return
     mean, scale = np.transpose([known.moments for known in cohort.representatives if known is not None])
     same = np.abs(values.mean(axis=0) - mean) + np.abs(values.std(axis=0) - scale) <= 1e-9 * (np.abs(mean) + scale)

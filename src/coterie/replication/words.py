@@ -68,8 +68,9 @@ def _about_tests(
     """Return notes about the groups that were tested, and how."""
     notes = []
     known = any(group.selected is not None for group in model.groups_)
-    if procedure.which == "auto" and tested and known and not any(group.selected for group in model.groups_):
-        notes.append("No group was significant in the first cohort, so all groups that the model uses were tested.")
+    if procedure.which != "all" and known and not any(group.selected for group in model.groups_):
+        all_tested = ", so all groups that the model uses were tested" if tested else ""
+        notes.append(f"No group was significant in the first cohort{all_tested}.")
     if not together and len(tested) > 1:
         reason = "" if procedure.joint is False else f", because {data.n_samples:,} samples are too few for all together"
         notes.append(f"Each group was tested alone{reason}. A group that only represents another one can be replicated, too.")
