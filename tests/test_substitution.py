@@ -69,6 +69,7 @@ def test_weights_of_the_fit_enter_the_regression(data):
     model = GroupDiscoveryRegressor(2, n_features_per_round=1, threshold=0.6).fit(X, y, weight)
     support, member = model.groups_[0].names[:2]
     found = substituted(model, X.drop(columns=support)).columns(model.groups_.support[:1])[:, 0]
+    np.testing.assert_allclose(model.member_moments_.scale[0] ** 2, np.cov(X[support], aweights=weight, ddof=0), rtol=1e-9)
     intercept, slope = regression(X[support], X[member], weight)
     np.testing.assert_allclose(found, intercept + slope * X[member], rtol=1e-9)
 

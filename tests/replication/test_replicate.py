@@ -228,6 +228,7 @@ def test_scores_are_those_of_scikit_learn():
     assert numbers.replicate(X, np.random.default_rng(0).permutation(y)).score.prediction == "does not predict"
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_fixed_model_has_its_coverage():
     """The 95 % interval of the accuracy covers that of very many samples in 95 % of cohorts, within random error."""
     found = discovered("classes")
