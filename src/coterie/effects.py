@@ -211,14 +211,18 @@ def group_effects(
     return effects_of(model.groups_, data, str(trait(settings_of(model).loss, "family")))
 
 
-def effects_of(groups: FeatureGroups, data: Input, family: str = "linear") -> GroupEffects:
-    """Return the effects of groups in opened data; ``family`` is the regression for numbers."""
+def effects_of(groups: FeatureGroups, data: Input, family: str = "linear", level: float | None = None) -> GroupEffects:
+    """Return the effects of groups in opened data; ``family`` is the regression for numbers.
+
+    ``level`` is that of each interval. By default it is adjusted for a selection of the groups among all features.
+    """
     family = family if data.classes is None else "logistic"
     n_classes = 0 if data.classes is None else len(data.classes)
     names = data.target_names
     n_outputs = n_classes if n_classes > 2 else 1 if names is None else len(names)
     n_described = min(len(groups), _MAX_GROUPS)
-    level = 1.0 - _MISSED * len(groups) / (max(data.source.shape[1], len(groups)) * (n_outputs if n_outputs > 1 else 1))
+    if level is None:
+        level = 1.0 - _MISSED * len(groups) / (max(data.source.shape[1], len(groups)) * (n_outputs if n_outputs > 1 else 1))
     effects = np.full((len(groups), n_outputs), np.nan)
     low, high, gap = effects.copy(), effects.copy(), 0.0
     used = np.arange(data.n_samples) if data.weight is None else np.flatnonzero(data.weight > 0)

@@ -18,6 +18,8 @@ from coterie.replication.multiplicity import benjamini_hochberg, holm
 from coterie.replication.result import ABSENT, NOT_REPLICATED, NOT_TESTED, OPPOSITE, REPLICATED, GroupReplication
 
 NO_FEATURES = np.empty(0, dtype=np.int64)
+# Level of the intervals of effects, which need no adjustment for a selection.
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def _regressed(data: Input, rows: np.ndarray, part: Sequence[tuple[Question, Rep
     """Return the results of some groups from one regression per outcome."""
     columns = np.array([representative.column for _, representative in part])
     tests = joint_tests(data, rows, columns, family)
-    effects = effects_of(FeatureGroups([FeatureGroup(int(column), NO_FEATURES) for column in columns]), data, family)
+    effects = effects_of(FeatureGroups([FeatureGroup(int(column), NO_FEATURES) for column in columns]), data, family, _LEVEL)
     found = []
     for place, (question, representative) in enumerate(part):
         assert question.output is not None

@@ -58,6 +58,10 @@ REFERENCES = {
         "Meinshausen N, Meier L, Bühlmann P. p-Values for high-dimensional regression. Journal of the American Statistical "
         "Association 104(488), 1671–1681, 2009."
     ),
+    "coverage": (
+        "Benjamini Y, Yekutieli D. False discovery rate-adjusted multiple confidence intervals for selected parameters. "
+        "Journal of the American Statistical Association 100, 2005."
+    ),
 }
 
 
@@ -276,9 +280,13 @@ def _effects(found: Discovery) -> list[str]:
     kind, regression = _EFFECTS.get(group.ratio_kind or "", ("units of the target", "a linear regression"))
     if group.ratio_kind is None and getattr(found.model, "loss", None) == "huber":
         regression = "a Huber regression"
+    evidence = any(group.selected is not None for group in found.groups)
+    which = "the support features of significant groups" if evidence else "all support features"
+    beside = " Each other group was estimated beside them." if evidence else ""
     return [
-        f"Effects are {kind} per standard deviation of the support feature, from {regression} on all support features. The "
-        "same samples selected the features, so that effects are too large on average."
+        f"Effects are {kind} per standard deviation of the support feature, from {regression} on {which}.{beside} The "
+        "level of their intervals is adjusted for the selection of the groups (false coverage rate 5% [@coverage]). The same samples "
+        "selected the features, so that effects are too large on average."
     ]
 
 
