@@ -98,8 +98,8 @@ def _data(found: Discovery) -> list[str]:
     if hasattr(model, "fill_values_"):
         folds = ", in each fold from its training samples" if isinstance(model, ValidatedDiscovery) else ""
         sentences.append(f"Missing values were imputed from the values of the same feature{folds}.")
-    if getattr(model, "class_weight", None) is not None:
-        weight = model.class_weight
+    weight = getattr(model, "class_weight", None)
+    if weight is not None:
         if isinstance(weight, str):
             shown = "inversely to their frequencies"
         else:
@@ -285,8 +285,8 @@ def _effects(found: Discovery) -> list[str]:
     beside = " Each other group was estimated beside them." if evidence else ""
     return [
         f"Effects are {kind} per standard deviation of the support feature, from {regression} on {which}.{beside} The "
-        "level of their intervals is adjusted for the selection of the groups (false coverage rate 5% [@coverage]). The same samples "
-        "selected the features, so that effects are too large on average."
+        "level of their intervals is adjusted for the selection of the groups (false coverage rate 5% [@coverage]). The same "
+        "samples selected the features, so that effects are too large on average."
     ]
 
 
