@@ -2,8 +2,8 @@ r"""Replication of a discovery in a second cohort: tests of its groups, their co
 
 The representative of each group is its support feature or, if this is absent or constant, the usable member that is most
 correlated with it in the first cohort. A regression of the outcome on all representatives (and the covariates) tests each of
-them in the direction of the first cohort: the sign of the effect of the group, times that of the correlation of the
-representative with the support feature. The regressions are those of the first cohort (:mod:`coterie.confidence.splits`).
+them in the direction of the first cohort. This is the sign of the effect of the group, times that of the correlation of the
+representative with the support feature. The regressions are those of :mod:`coterie.confidence.splits`.
 """
 
 from __future__ import annotations
