@@ -210,7 +210,7 @@ def tables(n_seeds: int, only: str | None) -> dict[str, list[dict[str, Any]]]:
                 "design": cell["design"],
                 "samples": cell["n_second"],
                 "pairs with a replicated group": f"{share(lines, 'replicated'):.2f}",
-                "groups with an opposite effect": f"{ratio(lines, 'opposite', 'causal'):.2f}",
+                "opposite effects per real group": f"{ratio(lines, 'opposite', 'causal'):.2f}",
             }
         )
     return {name: rows for name, rows in found.items() if rows}

@@ -69,6 +69,9 @@ def naive_t(X, y, clusters=None):
         sums = [X[clusters == label].T @ residual[clusters == label] for label in labels]
         meat = len(labels) / (len(labels) - 1) * sum(np.outer(own, own) for own in sums)
         error, freedom = np.maximum(error, np.sqrt(np.diag(bread @ meat @ bread))), len(labels) - 1
+        left = [np.linalg.lstsq(X[clusters != label], y[clusters != label], rcond=None)[0] for label in labels]
+        variance = (len(labels) - 1) / len(labels) * sum((own - beta) ** 2 for own in left)
+        error = np.maximum(error, np.sqrt(variance))
     return (beta / np.maximum(error, classical))[1:], freedom
 
 

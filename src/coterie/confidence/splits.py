@@ -18,7 +18,7 @@ from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.interruption import stop_requested
 from coterie.solver.cox_regression import cox_joint_estimate
-from coterie.solver.regression import Estimate, joint_estimate
+from coterie.solver.regression import Estimate, jackknife_errors, joint_estimate
 
 # Samples (or sample groups) of the smallest class, or events, times two, per tested feature.
 _SAMPLES_PER_TEST = 10
@@ -141,11 +141,14 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(found))
 
 
-def joint_tests(data: Input, rows: np.ndarray, features: np.ndarray, family: str = "linear") -> list[Estimate]:
+def joint_tests(
+    data: Input, rows: np.ndarray, features: np.ndarray, family: str = "linear", *, jackknife: bool = False
+) -> list[Estimate]:
     """Return the effects of features in a regression of each output on all of them and the covariates, in some samples.
 
     Their standard errors are those of tests. ``family`` is the regression for numeric targets. For classes, it is least
-    squares.
+    squares. With sample groups and ``jackknife``, standard errors of least squares are at least those of leaving out one
+    sample group at a time.
     """
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = design_of(data, features, rows, weight)
@@ -155,5 +158,10 @@ def joint_tests(data: Input, rows: np.ndarray, features: np.ndarray, family: str
         if data.is_survival:
             found.append(cox_joint_estimate(design, output, weight, clusters, offset).part(own))
         else:
-            found.append(joint_estimate(design, output, weight, clusters, offset, family).part(own))
+            estimate = joint_estimate(design, output, weight, clusters, offset, family)
+            if jackknife and clusters is not None and family not in ("poisson", "huber"):
+                known = output if offset is None else output - offset
+                error = jackknife_errors(design, known, weight, clusters)
+                estimate = estimate._replace(error=np.maximum(estimate.error, error))
+            found.append(estimate.part(own))
     return found

@@ -116,7 +116,7 @@ class _Result:
 def _regressed(data: Input, rows: np.ndarray, part: Sequence[tuple[Question, Representative]], family: str) -> list[_Result]:
     """Return the results of some groups from one regression per outcome."""
     columns = np.array([representative.column for _, representative in part])
-    tests = joint_tests(data, rows, columns, family)
+    tests = joint_tests(data, rows, columns, family, jackknife=True)
     effects = effects_of(FeatureGroups([FeatureGroup(int(column), NO_FEATURES) for column in columns]), data, family, _LEVEL)
     found = []
     for place, (question, representative) in enumerate(part):

@@ -362,6 +362,30 @@ def joint_estimate(
     return found._replace(error=np.fmax(found.error, classical))
 
 
+def jackknife_errors(design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    r"""Return standard errors of least squares from leaving out one cluster at a time (CR3); NaN if they are unknown.
+
+    Without cluster g, the coefficients change by :math:`d_g = (X'WX - X_g'W_gX_g)^{-1} X_g'W_g e_g`. The variance is
+    :math:`\frac{G-1}{G}\sum_g d_g d_g'`. With few clusters, the usual sandwich is too small.
+    """
+    varying = np.flatnonzero(design.any(axis=0))
+    own, error = design[:, varying], np.full(design.shape[1], np.nan)
+    coef = np.linalg.lstsq(own * np.sqrt(weight)[:, None], targets * np.sqrt(weight), rcond=None)[0]
+    scores = own * (weight * (targets - own @ coef))[:, None]
+    gram = (own.T * weight) @ own
+    order = np.argsort(clusters, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
+    changes = np.empty((len(parts), len(varying)))
+    try:
+        for number, part in enumerate(parts):
+            rest = gram - (own[part].T * weight[part]) @ own[part]
+            changes[number] = np.linalg.solve(rest, scores[part].sum(axis=0))
+    except np.linalg.LinAlgError:  # a column varies within one cluster only
+        return error
+    error[varying] = np.sqrt((len(parts) - 1) / len(parts) * (changes**2).sum(axis=0))
+    return error
+
+
 def effects(
     family: str,
     design: np.ndarray,
