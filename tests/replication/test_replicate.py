@@ -94,6 +94,7 @@ def test_p_values_are_those_of_a_regression_by_hand(kind, clustered):
         assert group.p_value == pytest.approx(stats.t.sf(sign * t[0], freedom), rel=1e-8)
     assert "tested alone" in alone.judgement
     assert "tested alone" not in result.judgement
+    assert ("only 30 sample groups" in result.judgement) == clustered
 
 
 def test_adjusted_p_values_are_those_of_their_definitions():

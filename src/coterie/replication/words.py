@@ -16,6 +16,8 @@ from coterie.report.judgement import PREDICTS
 # Difference of means, in standard deviations, above which cohorts count as measured on other scales.
 _LARGE_SHIFT = 2.0
 _MAX_LISTED = 5
+# Number of sample groups below which false replications are too frequent (docs/evidence/replication.md).
+_FEW_GROUPS = 40
 
 
 def notes_about(
@@ -74,6 +76,9 @@ def _about_tests(
     if not together and len(tested) > 1:
         reason = "" if procedure.joint is False else f", because {data.n_samples:,} samples are too few for all together"
         notes.append(f"Each group was tested alone{reason}. A group that only represents another one can be replicated, too.")
+    n_groups = None if data.groups is None else len(np.unique(data.groups))
+    if n_groups is not None and n_groups < _FEW_GROUPS:
+        notes.append(f"There are only {n_groups} sample groups. With fewer than {_FEW_GROUPS}, p-values tend to be too small.")
     if data.classes is not None and len(data.classes) < len(model.classes_):
         absent = ", ".join(str(label) for label in np.setdiff1d(model.classes_, data.classes))
         notes.append(f"Classes without samples in the second cohort: {absent}.")
