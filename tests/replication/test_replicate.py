@@ -354,3 +354,14 @@ def test_sources_and_sparse_data(first):
     known = first.replicate(X, y).to_dict()["groups"]
     source = as_source(X.to_numpy(), NAMES)
     assert first.replicate(source, y).to_dict()["groups"] == known
+
+
+def test_raw_tables_are_encoded_as_in_the_first_cohort():
+    (X, y), (new, target) = cohort(0, kind="classes"), cohort(3, kind="classes")
+    rng = np.random.default_rng(0)
+    first, second = (frame.assign(dx=label, sex=rng.choice(["f", "m"], 150)) for frame, label in ((X, y), (new, target)))
+    found = coterie.discover(first, "dx", fast=True, n_features_to_select=3, threshold=0.6)
+    support = found.groups[0].names[0]
+    result = found.replicate(second.drop(columns=support), "dx", which="all")
+    assert result[0].representative == found.groups[0].names[1]
+    assert result[0].status == "replicated"

@@ -30,7 +30,7 @@ from coterie.groups.columns import Record, data_frame
 from coterie.groups.moments import MemberMoments
 from coterie.inputs.arrays import check_features, require_numeric, take_columns
 from coterie.inputs.naming import names_at, names_in, positions_of
-from coterie.inputs.opening import unwrap
+from coterie.inputs.opening import unwrap_new
 from coterie.inputs.types import FeaturesLike
 
 if TYPE_CHECKING:
@@ -257,7 +257,8 @@ def substituted(model: BaseEstimator, X: FeaturesLike) -> SubstitutedSource:
     if not hasattr(model, "predict") or type(model).__module__.partition(".")[0] != "coterie":
         raise TypeError(f"substituted() requires a model of group discovery, but got {type(model).__name__}.")
     check_is_fitted(model)
-    data, fitted = NewData(model, unwrap(X).X), cast("Any", model)
+    fitted = cast("Any", model)
+    data = NewData(model, unwrap_new(model, X, features=members_read(model), covariates=False).X)
     used = np.unique(fitted.prediction_features_)
     reasons = data.reasons(used)
     unusable = {int(j): reason for j, reason in zip(used, reasons, strict=True) if reason is not None}
@@ -339,6 +340,11 @@ def label_of(model: BaseEstimator, feature: int) -> str | int:
     return feature if names is None else names[0]
 
 
+def members_read(model: Any) -> np.ndarray:
+    """Return the features of the groups and of the prediction of a model, in ascending order."""
+    return np.union1d(model.groups_.members, model.prediction_features_)
+
+
 class NewData:
     """Samples that were not used for training, and the features of a fitted model among their columns.
 
@@ -362,7 +368,7 @@ class NewData:
         if not hasattr(model, "member_moments_"):
             raise ValueError("The model was saved by an earlier version, without the moments of its members. Fit it again.")
         self._model, self._given = model, given
-        self.features = np.union1d(fitted.groups_.members, fitted.prediction_features_)
+        self.features = members_read(fitted)
         wanted, names = names_at(model, self.features), names_in(self._given)
         if wanted is None or names is None:
             self._given = check_features(model, self._given, allow_nan=True)

@@ -19,8 +19,8 @@ from coterie._warnings import ignored
 from coterie.data.memory import as_source
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of, task_of
 from coterie.inputs.offsets import check_offset, log_exposure
-from coterie.inputs.opening import Input, unwrap
-from coterie.inputs.substitution import NewData, substituted
+from coterie.inputs.opening import Input, unwrap, unwrap_new
+from coterie.inputs.substitution import NewData, members_read, substituted
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
 from coterie.replication.cohort import Cohort, Question
 from coterie.replication.result import Replication
@@ -56,7 +56,8 @@ def replicate(
     check_options(which=which, joint=joint, fwer=fwer, fdr=fdr)
     if task_of(model) == "one-class":
         raise ValueError("A one-class model has no target, so its groups cannot be tested in a second cohort.")
-    found = unwrap(X, y, groups=groups)
+    encoded = hasattr(model, "encoding_") and not isinstance(groups, str)
+    found = unwrap_new(model, X, y, features=members_read(model)) if encoded else unwrap(X, y, groups=groups)
     if found.y is None:
         raise ValueError("Replication requires the labels of the second cohort. Pass y.")
     offset = _offset_of(model, offset, exposure)

@@ -9,8 +9,8 @@ import numpy as np
 
 from coterie._parameters import OneOf, check
 from coterie.estimators.base import GroupDiscovery
-from coterie.inputs.opening import unwrap
-from coterie.inputs.substitution import substituted
+from coterie.inputs.opening import unwrap_new
+from coterie.inputs.substitution import members_read, substituted
 from coterie.inputs.types import CovariatesLike, FeaturesLike, SampleGroupsLike, SamplesLike, TargetsLike
 from coterie.methods import load
 
@@ -60,7 +60,7 @@ class NewSamples:
         if missing == "error":
             return np.asarray(self.model.predict(X, **options))
         if options.get("covariates") is None and hasattr(self.model, "covariate_names_"):
-            options["covariates"] = unwrap(X).covariates
+            options["covariates"] = unwrap_new(self.model, X, features=members_read(self.model)).covariates
         new = substituted(self.model, X)
         if new.substitutes:
             warnings.warn(new.substitutes.sentence, UserWarning, stacklevel=2)
