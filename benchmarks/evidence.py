@@ -97,9 +97,11 @@ PAGES = {
         )
     ),
     "redundancy-evidence": Page(("grm_scale.py", "grm_rules.py"), by_hand=True),
+    "replication": Page(("replication.py --page",)),
     "report-evidence": Page(("report_evidence.py",)),
     "score-intervals-evidence": Page(("score_intervals.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
+    "substitutes": Page(("substitutes.py --rules --page", "substitutes.py --page")),
     "survival-evidence": Page(("survival.py", "cox_references.py"), by_hand=True),
     "validated-evidence": Page(("validated.py",)),
     "what-saves-correlations": Page(("what_saves_correlations.py",)),

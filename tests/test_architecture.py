@@ -35,6 +35,7 @@ LAYERS = [
     ["redundancy"],
     ["datasets", "effects", "marginal", "metrics", "polygenic"],
     ["report"],
+    ["replication"],
     ["plots"],
     ["discovery"],
     ["comparison"],

@@ -115,7 +115,7 @@ def test_the_command_finds_the_same(table, tmp_path, fast):
     expected = read_result(tmp_path / "out")
     assert timeless(found.to_dict()) == timeless(expected)
     assert found.to_dict()["data"] == expected["data"]
-    assert found.save(tmp_path / "mine") == ["groups.csv", "model.coterie", "report.html", "result.json"]
+    assert found.save(tmp_path / "mine") == ["groups.csv", "methods.txt", "model.coterie", "report.html", "result.json"]
     assert (tmp_path / "mine" / "groups.csv").read_text() == (tmp_path / "out" / "groups.csv").read_text()
 
 

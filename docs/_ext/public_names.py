@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 # In the order of the page.
-MODULES = ("filters", "baselines", "metrics", "datasets", "data", "plots", "report", "probing", "correlation")
+MODULES = ("filters", "baselines", "metrics", "datasets", "data", "plots", "report", "replication", "probing", "correlation")
 
 
 def write(folder: Path) -> None:

@@ -38,6 +38,7 @@ _HOMES = {
     "Pipeline": "coterie.inputs.pipeline",
     "PixelDistance": "coterie.correlation.compatibility",
     "PolygenicOffset": "coterie.polygenic",
+    "Replication": "coterie.replication.result",
     "RidgeCriterion": "coterie.probing.criteria",
     "as_source": "coterie.data.memory",
     "class_statistics": "coterie.metrics.class_statistics",
@@ -54,8 +55,9 @@ _HOMES = {
     "polygenic_offset": "coterie.polygenic",
     "pooled_false_share": "coterie.confidence.result",
     "save": "coterie.persistence.model",
+    "substituted": "coterie.inputs.substitution",
 }
-_MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
+_MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "replication", "report")
 
 __all__ = [
     "Association",
@@ -85,6 +87,7 @@ __all__ = [
     "Pipeline",
     "PixelDistance",
     "PolygenicOffset",
+    "Replication",
     "RidgeCriterion",
     "__version__",
     "as_source",
@@ -109,12 +112,14 @@ __all__ = [
     "polygenic_offset",
     "pooled_false_share",
     "probing",
+    "replication",
     "report",
     "save",
+    "substituted",
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, correlation, data, datasets, filters, metrics, plots, probing, report
+    from coterie import baselines, correlation, data, datasets, filters, metrics, plots, probing, replication, report
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
@@ -134,12 +139,14 @@ if TYPE_CHECKING:
     from coterie.inputs.imputation import imputed
     from coterie.inputs.naming import name_features
     from coterie.inputs.pipeline import Pipeline, make_pipeline
+    from coterie.inputs.substitution import substituted
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.persistence.model import save
     from coterie.polygenic import PolygenicOffset, polygenic_offset
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
+    from coterie.replication.result import Replication
     from coterie.report.result import Discovery, load
 
 

@@ -210,13 +210,17 @@ def group_effects(
     return effects_of(model.groups_, data, family_of(settings_of(model).loss, data.classes is not None))
 
 
-def effects_of(groups: FeatureGroups, data: Input, family: Family) -> GroupEffects:
-    """Return the effects of groups in opened data; ``family`` is the regression."""
+def effects_of(groups: FeatureGroups, data: Input, family: Family, level: float | None = None) -> GroupEffects:
+    """Return the effects of groups in opened data; ``family`` is the regression.
+
+    ``level`` is that of each interval. By default it is adjusted for a selection of the groups among all features.
+    """
     n_classes = 0 if data.classes is None else len(data.classes)
     names = data.target_names
     n_outputs = n_classes if n_classes > 2 else 1 if names is None else len(names)
     n_described = min(len(groups), _MAX_GROUPS)
-    level = 1.0 - _MISSED * len(groups) / (max(data.source.shape[1], len(groups)) * (n_outputs if n_outputs > 1 else 1))
+    if level is None:
+        level = 1.0 - _MISSED * len(groups) / (max(data.source.shape[1], len(groups)) * (n_outputs if n_outputs > 1 else 1))
     effects = np.full((len(groups), n_outputs), np.nan)
     low, high, gap = effects.copy(), effects.copy(), 0.0
     used = np.arange(data.n_samples) if data.weight is None else np.flatnonzero(data.weight > 0)

@@ -18,7 +18,7 @@ from coterie.data import open_features
 from coterie.methods import DISCOVERY
 from tests.cli.conftest import runner
 
-COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict", "warm-up"]
+COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict", "replicate", "warm-up"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -29,13 +29,13 @@ def test_the_folder_holds_what_python_finds(shell, svm):
         "discover", "--fast", svm, "-o", "out", "--n-features-to-select", "5", "--threshold", "0.6", "--standardize"
     )
     assert "Groups, in order of discovery" in result.stdout
-    assert "Written to out: classes.csv, groups.csv, model.coterie, report.html, result.json." in result.stdout
+    assert "Written to out: classes.csv, groups.csv, methods.txt, model.coterie, report.html, result.json." in result.stdout
     assert "60 samples, 40 features" in result.stderr
     assert "5/5 support features" in result.stderr  # plain lines of progress
     X, y = load_svmlight_file(str(svm))
     expected = GroupDiscoveryClassifier(5, threshold=0.6, standardize=True).fit(X.tocsc(), y)
     folder = shell.folder / "out"
-    assert names(folder) == ["classes.csv", "groups.csv", "model.coterie", "report.html", "result.json"]
+    assert names(folder) == ["classes.csv", "groups.csv", "methods.txt", "model.coterie", "report.html", "result.json"]
     assert load(folder / "model.coterie").groups_ == expected.groups_
     with (folder / "groups.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

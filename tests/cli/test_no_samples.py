@@ -33,5 +33,5 @@ def test_command_with_cells(shell):
     shell(*words, "--no-samples", "-o", "closed")
     assert (shell.folder / "open" / "annotated.h5ad").exists()
     assert sorted(path.name for path in (shell.folder / "closed").iterdir()) == [
-        "classes.csv", "groups.csv", "model.coterie", "report.html", "result.json",
+        "classes.csv", "groups.csv", "methods.txt", "model.coterie", "report.html", "result.json",
     ]  # fmt: skip

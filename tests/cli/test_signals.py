@@ -119,7 +119,7 @@ def kill_at_random(folder, times, seed):
                 assert again.groups_ == model.groups_
                 assert np.array_equal(again.support_coef_, model.support_coef_)
                 files = {path.name for path in (folder / "out").iterdir()}
-                assert files == {"classes.csv", "groups.csv", "model.coterie", "report.html", "result.json"}
+                assert files == {"classes.csv", "groups.csv", "methods.txt", "model.coterie", "report.html", "result.json"}
             else:
                 assert starter.run(*command)[0] == 0  # files left by the killed command do not matter
         assert starter.run(*command)[0] == 0

@@ -111,7 +111,7 @@ def test_joint_tests_keep_their_level(clustered):
             X = 0.3 * X + rng.standard_normal((40, 8))[clusters]
         rate = rng.gamma(2.0, 0.5, 40)[np.repeat(np.arange(40), 4)] if clustered else rng.gamma(2.0, 0.5, 160)
         y = rng.poisson(2.0 * rate)
-        values.append(POISSON.p_values(design_of(X), y, np.ones(160), clusters)[1:])
+        values.append(POISSON.tests(design_of(X), y, np.ones(160), clusters).p_value[1:])
     values = np.concatenate(values)
     assert 0.01 <= (values <= 0.05).mean() <= 0.085
 
@@ -158,6 +158,6 @@ def test_tests_of_numbers_with_outliers_keep_their_level():
         y = 5.0 + rng.standard_t(1.5, 150)
         (model,) = null_models(data_of(X, y), [], np.arange(150), HUBER)
         alone.append(model.tests(X).p_value)
-        joint.append(HUBER.p_values(design_of(X[:, :8]), y, np.ones(150))[1:])
+        joint.append(HUBER.tests(design_of(X[:, :8]), y, np.ones(150)).p_value[1:])
     assert 0.035 <= (np.concatenate(alone) <= 0.05).mean() <= 0.06
     assert 0.02 <= (np.concatenate(joint) <= 0.05).mean() <= 0.08

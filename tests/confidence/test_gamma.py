@@ -71,7 +71,7 @@ def test_tests_keep_their_level(shape):
         y = rng.gamma(shape, 1.0, 150)
         (model,) = null_models(data_of(X, y), [], np.arange(150), FAMILY)
         single.append(model.tests(X).p_value)
-        joint.append(FAMILY.p_values(design_of(X[:, :8]), y, np.ones(150))[1:])
+        joint.append(FAMILY.tests(design_of(X[:, :8]), y, np.ones(150)).p_value[1:])
     assert 0.03 <= (np.concatenate(single) <= 0.05).mean() <= 0.06
     assert (np.concatenate(single) <= 0.005).mean() <= 0.008
     assert 0.01 <= (np.concatenate(joint) <= 0.05).mean() <= 0.09

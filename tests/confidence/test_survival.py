@@ -133,11 +133,12 @@ def test_p_values_are_uniform_without_effects():
 
 def test_joint_p_values():
     X, targets = simulated(n=300)
-    found = COX.p_values(design_of(X), targets, np.ones(300))
+    found = COX.tests(design_of(X), targets, np.ones(300)).p_value
     assert found[1] < 1e-6
     assert found[2:].min() > 1e-3
-    assert COX.p_values(design_of(X), survival_targets(np.zeros(300), targets["time"]), np.ones(300)).tolist() == [1.0] * 6
-    assert COX.p_values(design_of(0.0 * X), targets, np.ones(300)).tolist() == [1.0] * 6
+    censored = survival_targets(np.zeros(300), targets["time"])
+    assert COX.tests(design_of(X), censored, np.ones(300)).p_value.tolist() == [1.0] * 6
+    assert COX.tests(design_of(0.0 * X), targets, np.ones(300)).p_value.tolist() == [1.0] * 6
 
 
 def test_half_samples_and_permutations_keep_pairs_of_time_and_event():

@@ -30,6 +30,7 @@ from coterie.cli.output import one_line, say, store_command
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
+from coterie.cli.replicate import replicate
 from coterie.cli.warm_up import warm_up
 from coterie.cluster import ClusterError
 from coterie.interruption import Interrupted, Terminated, terminating_cleanly
@@ -195,7 +196,7 @@ def _add(command: Callable[..., None]) -> None:
     )(single)
 
 
-for _command in (demo, discover, predict, rank, compare, profile, convert, info, warm_up):
+for _command in (demo, discover, predict, replicate, rank, compare, profile, convert, info, warm_up):
     _add(_command)
 
 

@@ -34,6 +34,29 @@ def opening_options(options: DataOptions, path: Path, names: Sequence[str] | Non
     return replace(options, labels=list(names[:1]), drop=[*(options.drop or []), *others])
 
 
+def model_columns(
+    estimator: Any, features: np.ndarray, path: Path, options: DataOptions, others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the argument ``columns`` for a table: features of a model and some others, and no more.
+
+    They are columns by name, or with the encoding of the training data.
+    """
+    from coterie.data.readers.formats import detect_format, resolve
+    from coterie.inputs.naming import names_at
+
+    known = names_at(estimator, features)
+    file = resolve(path)
+    if known is None or not file.is_file():  # opening the file reports the error
+        return {}
+    kind = options.format or detect_format(file)
+    wanted, encoding = [*known, *others], getattr(estimator, "encoding_", None)
+    if kind == "h5ad" and encoding is not None:
+        return {"columns": encoding.reading(())}
+    if kind not in TABLES:
+        return {}
+    return {"columns": wanted if encoding is None else encoding.reading(wanted)}
+
+
 def other_columns(dataset: Dataset, names: Sequence[str], path: Path, options: DataOptions) -> dict[str, np.ndarray]:
     """Return the values of all columns but the first, with which the data were opened."""
     found = {}

@@ -26,6 +26,7 @@ PANELS = (
     "Tables",
     "Validation",
     "Evaluation",
+    "Replication",
     "Group discovery",
     "Genetics",
     "Limits",

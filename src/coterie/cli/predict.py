@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from coterie.cli.blocks import BlockOptions
-from coterie.cli.columns import opening_options, with_labels
-from coterie.cli.data import TABLES, DataOptions, DataPath
+from coterie.cli.columns import model_columns, opening_options, with_labels
+from coterie.cli.data import DataOptions, DataPath
 from coterie.cli.offset import OffsetFile
 from coterie.cli.options import option
 from coterie.cli.output import Console
@@ -18,6 +19,7 @@ from coterie.cli.survival import SurvivalOptions
 
 if TYPE_CHECKING:
     from coterie.data import Dataset
+    from coterie.inputs.substitution import Substitutes
 
 
 def predict(
@@ -36,6 +38,15 @@ def predict(
             "Survival", "Times at which to predict the probability of survival, such as 1,3,5.", "--at", metavar="TIME,..."
         ),
     ] = None,
+    missing: Annotated[
+        str,
+        option(
+            "Data",
+            "Treatment of features of the model that the data lack: error, or substitute. A substitute is another member of "
+            "the group of the feature, which predicts it.",
+            metavar="error|substitute",
+        ),
+    ] = "error",
     options: DataOptions,
     survival: SurvivalOptions,
     blocks: BlockOptions,
@@ -48,14 +59,19 @@ def predict(
     the hazard relative to the baseline.
 
     If model and data have feature names, columns are matched by name. They may be in any order, and only the features that
-    the model uses are required. Data without names must have all features of the training data, in the same order. If the
+    the model uses are required. With --missing substitute, other members of the groups take the place of absent features,
+    and a note states which. Data without names must have all features of the training data, in the same order. If the
     model was trained with --impute, missing values are filled from the training data.
 
     Examples:
         - coterie predict results new.svm -o predictions.csv
         - coterie predict model.coterie genes.csv --label diagnosis --json
+        - coterie predict results other-array.csv --missing substitute
     """
+    import numpy as np
+
     from coterie.files import claimed_files
+    from coterie.inputs.naming import AbsentFeaturesError
     from coterie.persistence import load
     from coterie.report.folder import MODEL
     from coterie.report.table import write_csv, write_rows
@@ -66,20 +82,35 @@ def predict(
             f"{model} contains a {type(estimator).__name__}, which selects features but cannot predict. Use a model written "
             "by coterie discover."
         )
+    if missing not in ("error", "substitute"):
+        raise ValueError(f"--missing {missing} must be error or substitute.")
+    substitutes = missing == "substitute"
     if options.impute is not None:
         raise ValueError(
             "--impute applies to training only. A model trained with --impute fills missing values itself. Remove --impute."
         )
     with claimed_files(output):
         others = [] if offsets.exposure is None else [offsets.exposure]
-        own = {} if blocks.block else _columns(estimator, data, options, others)
+        read = estimator.prediction_features_
+        if substitutes:
+            read = np.union1d(read, estimator.groups_.members)
+        own = {} if blocks.block else model_columns(estimator, read, data, options, others)
         with_times = survival.settle("auto", options.labels) == "survival"
         used = survival.data_options(options, data) if with_times else opening_options(options, data)
-        dataset = used.open(data, console, adjusts=True, allow_missing=hasattr(estimator, "fill_values_"), **own)
+        dataset = used.open(
+            data, console, adjusts=True, allow_missing=substitutes or hasattr(estimator, "fill_values_"), **own
+        )
         dataset = survival.with_targets(dataset, data, used) if with_times else with_labels(dataset, data, options)
         dataset = blocks.joined(dataset, data, options, console)
         known = _covariates(estimator, dataset) | offsets.for_prediction(estimator, dataset)
-        columns, rows = _table(estimator, dataset, known, at)
+        found = None
+        if substitutes:
+            dataset, found = _substituted(estimator, dataset, console)
+        try:
+            columns, rows = _table(estimator, dataset, known, at)
+        except AbsentFeaturesError as error:
+            remedy = " Use --missing substitute to replace them by members of their groups." if error.has_substitutes else ""
+            raise ValueError(f"{error.problem}{remedy}") from error
         score = _score(estimator, dataset, known, console)
         if output is not None:
             write_csv(output, rows, columns)
@@ -90,25 +121,17 @@ def predict(
         console.write(table.getvalue())
     if score is not None:
         console.note(f"{_score_name(estimator)}: {score:.4f}")
-    console.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
+    about = {"model": str(model), "data": str(data), "score": score}
+    console.result(about | ({} if found is None else {"missing": found.to_dict()}) | {"predictions": rows})
 
 
-def _columns(estimator: Any, path: Path, options: DataOptions, others: list[str]) -> dict[str, Any]:
-    """Return the columns of a table that the model uses and some others, by name or with the encoding of the training data."""
-    from coterie.data.readers.formats import detect_format, resolve
-    from coterie.inputs.naming import names_at
+def _substituted(estimator: Any, dataset: Dataset, console: Console) -> tuple[Dataset, Substitutes]:
+    """Return the data with substitutes for absent features, and print which."""
+    from coterie import substituted
 
-    known = names_at(estimator, estimator.prediction_features_)
-    file = resolve(path)
-    if known is None or not file.is_file():  # opening the file reports the error
-        return {}
-    kind = options.format or detect_format(file)
-    wanted, encoding = [*known, *others], getattr(estimator, "encoding_", None)
-    if kind == "h5ad" and encoding is not None:
-        return {"columns": encoding.reading(())}
-    if kind not in TABLES:
-        return {}
-    return {"columns": wanted if encoding is None else encoding.reading(wanted)}
+    new = substituted(estimator, dataset.source)
+    console.note(f"--missing substitute: {new.substitutes!r}")
+    return replace(dataset, source=new, feature_info={}), new.substitutes
 
 
 def _table(estimator: Any, dataset: Dataset, known: dict[str, Any], at: str | None) -> tuple[list[str], list[dict[str, Any]]]:

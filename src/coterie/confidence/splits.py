@@ -18,6 +18,7 @@ from coterie.inputs.opening import Input
 from coterie.inputs.targets import spread_sample
 from coterie.interruption import stop_requested
 from coterie.solver.families import Family
+from coterie.solver.regression import Estimate, jackknife_errors
 
 # Samples (or sample groups) of the smallest class, or events, times two, per tested feature.
 _SAMPLES_PER_TEST = 10
@@ -135,10 +136,28 @@ def _corrected(data: Input, rows: np.ndarray, features: np.ndarray, fixed: np.nd
     """Return the p-values of features in some samples, times the number of features and of outputs tested."""
     if len(features) == 0:
         return np.empty(0)
+    tests = joint_tests(data, rows, np.append(features, fixed), family)
+    found = [test.p_value[: len(features)] for test in tests]
+    return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(found))
+
+
+def joint_tests(
+    data: Input, rows: np.ndarray, features: np.ndarray, family: Family, *, jackknife: bool = False
+) -> list[Estimate]:
+    """Return the effects of features in a regression of each output on all of them and the covariates, in some samples.
+
+    Their standard errors are those of tests. With sample groups and ``jackknife``, standard errors of least squares are at
+    least those of leaving out one sample group at a time.
+    """
     weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
-    design = design_of(data, np.append(features, fixed), rows, weight)
+    design = design_of(data, features, rows, weight)
     clusters = None if data.groups is None else np.unique(data.groups[rows], return_inverse=True)[1]
     own, found = slice(1, 1 + len(features)), []
     for output, offset in zip(outputs_of(data, rows), offsets_of(data, rows), strict=False):
-        found.append(family.p_values(design, output, weight, clusters, offset)[own])
-    return np.minimum(1.0, np.min(found, axis=0) * len(features) * len(found))
+        estimate = family.tests(design, output, weight, clusters, offset)
+        if jackknife and clusters is not None and family.tests_linearly:
+            known = output if offset is None else output - offset
+            error = jackknife_errors(design, known, weight, clusters)
+            estimate = estimate._replace(error=np.maximum(estimate.error, error))
+        found.append(estimate.part(own))
+    return found

@@ -37,6 +37,7 @@ from coterie.data.covariates import match_covariates
 from coterie.data.source import Moments
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
+from coterie.groups.moments import MemberMoments
 from coterie.inputs.naming import columns_read
 from coterie.inputs.offsets import match_offset
 from coterie.inputs.opening import Input, TargetKind, open_input, unwrap_new
@@ -60,8 +61,9 @@ from coterie.search.oracle import Representative
 from coterie.search.outcome import outcome_of
 from coterie.search.search import CorrelationLike, Search, SearchSettings, run_with_progress
 from coterie.selection import FeatureSets, Selector, features_of_share
+from coterie.solver.families import POISSON
 from coterie.solver.loss import LossLike, trait
-from coterie.solver.losses import known_losses, loss_of
+from coterie.solver.losses import family_of, known_losses, loss_of
 from coterie.validation.threshold import Threshold
 
 if TYPE_CHECKING:
@@ -110,6 +112,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     C_: float
     prediction_features_: np.ndarray
     prediction_coef_: np.ndarray
+    member_moments_: MemberMoments
     intercept_: np.ndarray
     covariate_coef_: np.ndarray
     offset_coef_: np.ndarray
@@ -431,6 +434,11 @@ def task_of(model: GroupDiscovery) -> str:
     """Return the task of an estimator: ``"classification"``, ``"regression"``, ``"survival"`` or ``"one-class"``."""
     known = {"classes": "classification", "numbers": "regression", "survival": "survival"}
     return known.get(getattr(model, "_target", ""), "one-class")
+
+
+def is_model_of_counts(model: GroupDiscovery) -> bool:
+    """Return True for a model of counts, whose offset may be the logarithm of an exposure."""
+    return task_of(model) == "regression" and family_of(settings_of(model).loss, has_classes=False) is POISSON
 
 
 def settings_of(model: GroupDiscovery) -> SearchSettings:

@@ -260,6 +260,10 @@ prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (n_outputs,
 prediction_gap_ : float
     Certified relative duality gap of the model used for prediction, given its features (and blocks).
 
+member_moments_ : MemberMoments
+    Mean, standard deviation and correlation of the members of the groups, from which one member predicts another; see
+    :func:`coterie.substituted`.
+
 objective_ : float
     Dual objective (theta in the papers) of the problem over the blocks that were found.
 

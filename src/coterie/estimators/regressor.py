@@ -215,7 +215,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         kept = {name: value for name, value in attributes.items() if name != "margin_"}  # defined for classifiers only
         if data.target_names is None:
             return {**kept, "intercept_": float(attributes["intercept_"][0])}
-        return kept | {name: data.in_units(kept[name].T).T for name in _IN_UNITS if name in kept}
+        moments = kept["member_moments_"]
+        moments = replace(moments, output_scale=data.in_units(moments.output_scale))
+        return (
+            kept | {name: data.in_units(kept[name].T).T for name in _IN_UNITS if name in kept} | {"member_moments_": moments}
+        )
 
     def predict(self, X: FeaturesLike, covariates: CovariatesLike = None, offset: SamplesLike = None) -> np.ndarray:
         """Predict the target, or all targets, of samples.

@@ -62,7 +62,7 @@ def columns_read(
         Whether values may be missing.
     """
     allow_nan = allow_nan or hasattr(estimator, "fill_values_")  # missing values are imputed as in the fit
-    wanted, names = names_at(estimator, features), _names_of(given)
+    wanted, names = names_at(estimator, features), names_in(given)
     if wanted is None or names is None:
         checked = check_features(estimator, given, any_kind=any_kind, allow_nan=allow_nan)
         if isinstance(given, FeatureSource):
@@ -109,7 +109,7 @@ def _complete_columns(
     return fill_missing(estimator, columns, features)
 
 
-def _names_of(X: Any) -> Sequence[str] | None:
+def names_in(X: Any) -> Sequence[str] | None:
     """Return the column names of a source or a data frame, or None unless all are strings."""
     if isinstance(X, FeatureSource):
         return X.feature_names
@@ -123,6 +123,38 @@ def _column_positions(estimator: Any, names: Sequence[str], features: np.ndarray
     """Return the positions of the wanted names among all names."""
     if len(names) == estimator.n_features_in_ and all(names[int(j)] == name for j, name in zip(features, wanted, strict=True)):
         return features  # same order as in the training data, so no table of a million names is needed
+    positions = positions_of(estimator, names, wanted)
+    missing = [name for name, position in zip(wanted, positions.tolist(), strict=True) if position < 0]
+    if missing:
+        raise AbsentFeaturesError(estimator, missing, len(wanted))
+    return positions
+
+
+class AbsentFeaturesError(ValueError):
+    """Error for data that lack features which a fitted selector reads.
+
+    Attributes
+    ----------
+    problem : str
+        The message without the remedy, which is another one on the command line.
+    has_substitutes : bool
+        Whether other members of groups can take the place of absent features.
+    """
+
+    def __init__(self, estimator: Any, missing: Sequence[str], n_wanted: int) -> None:
+        shown = ", ".join(repr(name) for name in missing[:_MAX_NAMES_SHOWN])
+        more = f" and {len(missing) - _MAX_NAMES_SHOWN} more" if len(missing) > _MAX_NAMES_SHOWN else ""
+        reader = type(estimator).__name__
+        self.problem = f"X lacks {len(missing)} of the {n_wanted} features that {reader} reads: {shown}{more}."
+        self.has_substitutes = hasattr(estimator, "member_moments_")
+        remedy = (
+            " Members of their groups can take their place: coterie.substituted(model, X)." if self.has_substitutes else ""
+        )
+        super().__init__(f"{self.problem}{remedy}")
+
+
+def positions_of(estimator: Any, names: Sequence[str], wanted: Sequence[str]) -> np.ndarray:
+    """Return the positions of the wanted names among all names; -1 for those that are absent."""
     positions: dict[str, int] = {}
     required = set(wanted)
     for position, name in enumerate(names):
@@ -133,13 +165,7 @@ def _column_positions(estimator: Any, names: Sequence[str], features: np.ndarray
                     f"{type(estimator).__name__} reads. Rename or drop one of them."
                 )
             positions[name] = position
-    missing = [name for name in wanted if name not in positions]
-    if missing:
-        shown = ", ".join(repr(name) for name in missing[:_MAX_NAMES_SHOWN])
-        more = f" and {len(missing) - _MAX_NAMES_SHOWN} more" if len(missing) > _MAX_NAMES_SHOWN else ""
-        reader = type(estimator).__name__
-        raise ValueError(f"X lacks {len(missing)} of the {len(wanted)} features that {reader} reads: {shown}{more}.")
-    return np.array([positions[name] for name in wanted], dtype=np.int64)
+    return np.array([positions.get(name, -1) for name in wanted], dtype=np.int64)
 
 
 def name_features(model: Any, feature_names: Any = None) -> Any:

@@ -197,6 +197,11 @@ def _n_outputs(attributes: Mapping[str, Any]) -> int:
     return len(coef) if isinstance(coef, np.ndarray) and coef.ndim == 2 else -1
 
 
+def _are_member_moments(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = type(value).__name__ == "MemberMoments" and "groups_" in attributes
+    return fits and bool(value.fits(attributes["groups_"], _n_outputs(attributes)))
+
+
 def _are_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
     features = attributes.get("prediction_features_")
     fits = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f" and len(value) > 0
@@ -266,6 +271,7 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "target_names_": _are_target_names,
     "target_scale_": _are_target_scales,
     "groups_": _are_groups,
+    "member_moments_": _are_member_moments,
     "confidence_": _is_confidence,
     "_sklearn_output_config": _is_output_config,
 }

@@ -60,6 +60,7 @@ _HOMES: dict[str, str] = {
     "Huber": "coterie.solver.smooth_losses",
     "KeptNames": "coterie.persistence.slim",
     "FloatingSubset": "coterie.baselines.wrappers",
+    "MemberMoments": "coterie.groups.moments",
     "PixelDistance": "coterie.correlation.compatibility",
     "TableEncoding": "coterie.data.encoding",
     "ProbePlan": "coterie.probing.probes",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = "coterie result"
 VERSION = 1
-GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "report.html"
+GROUPS, RESULT, MODEL, REPORT, METHODS = "groups.csv", "result.json", "model.coterie", "report.html", "methods.txt"
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -68,7 +68,7 @@ def write_result(
     Notes
     -----
     ``groups.csv`` has one row per feature, ``result.json`` the complete result, ``model.coterie`` the model, ``report.html``
-    the report. :func:`coterie.load` reads the folder.
+    the report, ``methods.txt`` the text for the methods section of a paper. :func:`coterie.load` reads the folder.
     """
     with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:
         columns, rows = result.table()
@@ -76,6 +76,7 @@ def write_result(
         content = result.to_dict()
         save(result.model, folder / MODEL)
         _write_text(folder / REPORT, render(content))
+        _write_text(folder / METHODS, f"{content['methods']}\n")
         if extras is not None:
             with writing(folder):
                 extras(folder)

@@ -22,7 +22,6 @@ from coterie.files import new_file
 from coterie.groups import FeatureGroups
 from coterie.groups.columns import Content, Context, Record, data_frame, flat_table, plain, records
 from coterie.groups.feature_groups import groups_html
-from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
 from coterie.report.blocks import BlockContribution
@@ -31,6 +30,8 @@ from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.held_out import HeldOut, score_curve
 from coterie.report.judgement import FDR, Verdict, judge
+from coterie.report.methods_text import methods_text
+from coterie.report.new_samples import NewSamples
 from coterie.report.page import render
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def versions() -> dict[str, str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Discovery:
+class Discovery(NewSamples):
     """Result of :func:`coterie.discover`: fitted model, held-out scores, confidences and judgement.
 
     Attributes
@@ -341,6 +342,7 @@ class Discovery:
             "cautions": [caution.to_dict() for caution in self.cautions],
             "interrupted": self.interrupted,
             "command": self.command,
+            "methods": self.methods_text(),
             "versions": self.versions,
             "groups": records(self.groups, self.context),
             "pictures": None if self.details is None else _pictures(self.details),
@@ -395,8 +397,8 @@ class Discovery:
         Parameters
         ----------
         folder : path
-            Folder for ``groups.csv``, ``result.json``, ``model.coterie`` and ``report.html``. It is created only when all
-            files are complete.
+            Folder for ``groups.csv``, ``result.json``, ``model.coterie``, ``methods.txt`` and ``report.html``. It is created
+            only when all files are complete.
         overwrite : bool, default=False
             Whether to replace an existing result.
         samples : bool, default=True
@@ -410,21 +412,25 @@ class Discovery:
         """
         return write_result(folder, self if samples else without_samples(self), overwrite=overwrite)
 
-    def predict(self, X: FeaturesLike, **options: CovariatesLike) -> np.ndarray:
-        """Predict new samples with :attr:`model`.
+    def methods_text(self) -> str:
+        """Return a paragraph for the methods section of a paper, with settings, seed, versions and references.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path} of shape (n_samples, n_features)
-            The samples.
-        **options
-            ``covariates`` and ``offset`` of the samples, if the model was fitted with them.
+        ``result.json`` (entry ``methods``) and ``methods.txt`` of a result folder contain it.
 
         Returns
         -------
-        predictions : ndarray of shape (n_samples,)
+        text : str
+            A paragraph, and a list of numbered references.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> import coterie
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> coterie.discover(X, y, n_features_to_select=3, threshold=0.9, fast=True).methods_text().splitlines()[0]
+        "Group discovery [1][2], as implemented in Coterie [3], was applied to 569 samples with 30 features. It finds ..."
         """
-        return np.asarray(self.model.predict(X, **options))
+        return methods_text(self)
 
     def _kind(self) -> str:
         size = [f"{self.data[name]:,} {name}" for name in ("samples", "features") if name in self.data]
@@ -502,6 +508,7 @@ def _discovery_from(content: Content, model: GroupDiscovery) -> Discovery:
         details=_details_from(content),
         command=content["command"],
         genome=content["genome"],
+        fdr=(content["confidence"] or {}).get("fdr") or FDR,
         blocks=tuple(map(BlockContribution.from_dict, content.get("blocks", ()))),
         written_by=content["written_by"],
         written_at=content["written_at"],

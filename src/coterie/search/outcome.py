@@ -10,9 +10,11 @@ import numpy as np
 
 from coterie.correlation.compatibility import unconstrained
 from coterie.correlation.grouping import group_purity
+from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.units import UnitCorrelation
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.groups.moments import MemberMoments
 from coterie.search.loop import CuttingPlane, Round
 from coterie.search.oracle import Oracle
 from coterie.search.voting import VotingOracle
@@ -167,6 +169,7 @@ class Outcome:
     prediction_features: np.ndarray
     prediction_coef: np.ndarray
     prediction_gap: float
+    member_moments: MemberMoments
     intercept: np.ndarray
     margin: np.ndarray
     covariate_coef: np.ndarray | None
@@ -220,6 +223,7 @@ def outcome_of(loop: CuttingPlane, predict_with: str, classes: np.ndarray | None
         prediction_features=model.features,
         prediction_coef=model.coef,
         prediction_gap=model.gap,
+        member_moments=_member_moments(drafts, oracle, model),
         intercept=model.intercept,
         margin=model.margin,
         covariate_coef=model.covariate_coef,
@@ -274,6 +278,27 @@ def _reported(oracle: Oracle, support: int, features: np.ndarray, correlation: n
         if same.any():
             correlation[same] = measure.measure.between(np.array([support]), features[same])[0]
     return correlation
+
+
+def _member_moments(drafts: Sequence[_Draft], oracle: Oracle, model: LinearModel) -> MemberMoments:
+    """Return the moments of the members of all groups, and the standard deviations of the outputs."""
+    view = oracle.view
+    members = np.concatenate([draft.members for draft in drafts] or [np.empty(0, dtype=np.int64)])
+    outputs = np.asarray(view.columns(model.features) @ model.coef.T, dtype=np.float64)
+    weight = np.ones(len(outputs)) if view.sample_weight is None else view.sample_weight
+    variance = weight @ (outputs - weight @ outputs / weight.sum()) ** 2 / weight.sum()
+    correlation = np.concatenate([_pearson(draft, oracle) for draft in drafts] or [np.empty(0)])
+    scale = view.moments.norm[members] / np.sqrt(view.moments.total_weight)
+    return MemberMoments(view.moments.mean[members], scale, correlation, np.sqrt(variance))
+
+
+def _pearson(draft: _Draft, oracle: Oracle) -> np.ndarray:
+    """Return Pearson's correlations of the members of a group with its support feature."""
+    if isinstance(unconstrained(oracle.correlation), PearsonCorrelation):
+        own = draft.correlation
+    else:
+        own = PearsonCorrelation(oracle.view).between(draft.members[1:], draft.members[:1])[:, 0]
+    return np.append(1.0, np.clip(own, -1.0, 1.0))
 
 
 def _groups(

@@ -136,18 +136,18 @@ class CoxFamily(Family):
         """Return log hazard ratios."""
         return cox_effects(design, targets, weight, clusters, offset)
 
-    def p_values(
+    def tests(
         self,
         design: np.ndarray,
         targets: np.ndarray,
         weight: np.ndarray,
         clusters: np.ndarray | None = None,
         offset: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return p-values from the larger of robust standard errors and those of the second derivative."""
+    ) -> Estimate:
+        """Return log hazard ratios with the larger of robust standard errors and those of the second derivative."""
         if not design[:, 1:].any() or not targets["event"][weight > 0.0].any():
-            return np.ones(design.shape[1])
-        return cox_effects(design, targets, weight, clusters, offset, robust=True).p_value
+            return Estimate(np.zeros(design.shape[1]), np.full(design.shape[1], np.nan), np.nan)
+        return cox_effects(design, targets, weight, clusters, offset, robust=True)
 
     def null(self, design: np.ndarray, targets: np.ndarray, weight: np.ndarray, offset: np.ndarray | None = None) -> NullFit:
         """Return the null model. Residuals are martingale residuals, which are not independent."""

@@ -14,7 +14,7 @@ import numpy as np
 from coterie.solver.regression import (
     Estimate,
     huber_fit,
-    least_squares_p_values,
+    least_squares_tests,
     linear_effects,
     logistic_effects,
     poisson_fit,
@@ -59,9 +59,12 @@ class Family(ABC):
     ----------
     ratio_kind : {"odds", "hazard", "rate", "mean"} or None
         What the exponential of an effect is a ratio of.
+    tests_linearly : bool
+        Whether joint tests are those of least squares.
     """
 
     ratio_kind: ClassVar[str | None] = None
+    tests_linearly: ClassVar[bool] = False
 
     @abstractmethod
     def effects(
@@ -74,16 +77,17 @@ class Family(ABC):
     ) -> Estimate:
         """Return the effects of the columns, with standard errors."""
 
-    def p_values(
+    def tests(
         self,
         design: np.ndarray,
         targets: np.ndarray,
         weight: np.ndarray,
         clusters: np.ndarray | None = None,
         offset: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return the p-value of each column of a regression on all columns; 1 where it is unknown."""
-        return np.where(design.any(axis=0), self.effects(design, targets, weight, clusters, offset).p_value, 1.0)
+    ) -> Estimate:
+        """Return the effect of each column in a regression on all columns, with the standard errors of joint tests."""
+        found = self.effects(design, targets, weight, clusters, offset)
+        return found._replace(error=np.where(design.any(axis=0), found.error, np.nan))
 
     @abstractmethod
     def null(self, design: np.ndarray, targets: np.ndarray, weight: np.ndarray, offset: np.ndarray | None = None) -> NullFit:
@@ -92,6 +96,8 @@ class Family(ABC):
 
 class LeastSquares(Family):
     """Least squares, with HC3 standard errors: the family of numbers. The offset is subtracted from the targets."""
+
+    tests_linearly = True
 
     def effects(
         self,
@@ -104,16 +110,16 @@ class LeastSquares(Family):
         """Return coefficients in units of the target."""
         return linear_effects(design, targets if offset is None else targets - offset, weight, clusters)
 
-    def p_values(
+    def tests(
         self,
         design: np.ndarray,
         targets: np.ndarray,
         weight: np.ndarray,
         clusters: np.ndarray | None = None,
         offset: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return p-values from the larger of robust and classical standard errors."""
-        return least_squares_p_values(design, targets if offset is None else targets - offset, weight, clusters)
+    ) -> Estimate:
+        """Return coefficients with the larger of robust and classical standard errors."""
+        return least_squares_tests(design, targets if offset is None else targets - offset, weight, clusters)
 
     def null(self, design: np.ndarray, targets: np.ndarray, weight: np.ndarray, offset: np.ndarray | None = None) -> NullFit:
         """Return the null model, with one variance for all samples."""
@@ -179,6 +185,7 @@ class Classes(Family):
     """
 
     ratio_kind = "odds"
+    tests_linearly = True
 
     def effects(
         self,
@@ -191,16 +198,16 @@ class Classes(Family):
         """Return log-odds. There is no offset for classes."""
         return logistic_effects(design, targets, weight, clusters)
 
-    def p_values(
+    def tests(
         self,
         design: np.ndarray,
         targets: np.ndarray,
         weight: np.ndarray,
         clusters: np.ndarray | None = None,
         offset: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return p-values of least squares, from the larger of robust and classical standard errors."""
-        return least_squares_p_values(design, targets if offset is None else targets - offset, weight, clusters)
+    ) -> Estimate:
+        """Return coefficients of least squares with the larger of robust and classical standard errors."""
+        return least_squares_tests(design, targets if offset is None else targets - offset, weight, clusters)
 
     def null(self, design: np.ndarray, targets: np.ndarray, weight: np.ndarray, offset: np.ndarray | None = None) -> NullFit:
         """Return the null model, with the moments of a Bernoulli distribution."""

@@ -50,6 +50,16 @@ class Estimate(NamedTuple):
             values = 2.0 * stats.t.sf(np.abs(self.effect / self.error), self.freedom)
         return np.where(np.isnan(self.error) | np.isnan(values), 1.0, values)
 
+    def one_sided(self, sign: np.ndarray) -> np.ndarray:
+        """Return the p-values of effects with these signs (1 or -1); 1 where the standard error is unknown."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = stats.t.sf(sign * self.effect / self.error, self.freedom)
+        return np.where(np.isnan(self.error) | np.isnan(values), 1.0, values)
+
+    def part(self, columns: slice) -> Estimate:
+        """Return the estimate of some columns."""
+        return self._replace(effect=self.effect[columns], error=self.error[columns])
+
 
 def standardised(columns: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return columns with weighted mean 0 and standard deviation 1; zeros for constant columns."""
@@ -319,10 +329,10 @@ def _sigmoid(outputs: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * outputs))
 
 
-def least_squares_p_values(
+def least_squares_tests(
     design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the p-value of each column of a least-squares regression on all columns; 1 where it is unknown.
+) -> Estimate:
+    """Return the effect of each column in a least-squares regression on all columns, with the standard errors of tests.
 
     The parameters are those of :func:`linear_effects`. The standard errors are the larger of the robust and the classical
     ones. Robust errors alone vanish for a column with a few nonzero values of the same target.
@@ -331,10 +341,34 @@ def least_squares_p_values(
     varying = np.flatnonzero(design.any(axis=0))
     free = len(targets) - len(varying)
     if free <= 0 or np.isnan(found.freedom):
-        return np.ones(design.shape[1])
+        return found._replace(error=np.full(design.shape[1], np.nan))
     residual = targets - design @ found.effect
     variance = float(weight @ residual**2) / free
     classical = np.full(design.shape[1], np.nan)
     own = design[:, varying]
     classical[varying] = np.sqrt(variance * np.diag(np.linalg.inv((own.T * weight) @ own)))
-    return found._replace(error=np.fmax(found.error, classical)).p_value
+    return found._replace(error=np.fmax(found.error, classical))
+
+
+def jackknife_errors(design: np.ndarray, targets: np.ndarray, weight: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    r"""Return standard errors of least squares from leaving out one cluster at a time (CR3); NaN if they are unknown.
+
+    Without cluster g, the coefficients change by :math:`d_g = (X'WX - X_g'W_gX_g)^{-1} X_g'W_g e_g`. The variance is
+    :math:`\frac{G-1}{G}\sum_g d_g d_g'`. With few clusters, the usual sandwich is too small.
+    """
+    varying = np.flatnonzero(design.any(axis=0))
+    own, error = design[:, varying], np.full(design.shape[1], np.nan)
+    coef = np.linalg.lstsq(own * np.sqrt(weight)[:, None], targets * np.sqrt(weight), rcond=None)[0]
+    scores = own * (weight * (targets - own @ coef))[:, None]
+    gram = (own.T * weight) @ own
+    order = np.argsort(clusters, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
+    changes = np.empty((len(parts), len(varying)))
+    try:
+        for number, part in enumerate(parts):
+            rest = gram - (own[part].T * weight[part]) @ own[part]
+            changes[number] = np.linalg.solve(rest, scores[part].sum(axis=0))
+    except np.linalg.LinAlgError:  # a column varies within one cluster only
+        return error
+    error[varying] = np.sqrt((len(parts) - 1) / len(parts) * (changes**2).sum(axis=0))
+    return error

@@ -101,6 +101,8 @@ class Figures:
         Measures of the error of numbers, each of which has a score.
     target_names : tuple of str or None
         Names of several targets. The score of a target has its name in brackets, as in ``"r2[height]"``.
+    nested : bool
+        Whether the outputs are those of the models of several folds; see :mod:`coterie.validation.intervals`.
     """
 
     held_out: HeldOutOutputs
@@ -109,6 +111,7 @@ class Figures:
     n_classes: int
     measures: tuple[ErrorMeasure, ...] = (SQUARED_ERROR,)
     target_names: tuple[str, ...] | None = None
+    nested: bool = True
 
     @cached_property
     def scores(self) -> dict[str, metrics.Linearised]:
@@ -156,13 +159,13 @@ class Figures:
         unit = self.held_out.unit
         if self.codes.dtype.names is not None:
             n_events = len(np.unique(unit[self.codes["event"]]))
-            return {name: share_interval(score, unit, n_events) for name, score in self.scores.items()}
+            return {name: share_interval(score, unit, n_events, nested=self.nested) for name, score in self.scores.items()}
         if not self.n_classes:
-            return {name: r_squared_interval(score, unit) for name, score in self.scores.items()}
+            return {name: r_squared_interval(score, unit, nested=self.nested) for name, score in self.scores.items()}
         all_units = len(np.unique(unit))
         rarest = min(len(np.unique(unit[self.codes == code])) for code in np.unique(self.codes))
         return {
-            name: share_interval(score, unit, all_units if name == "accuracy" else rarest)
+            name: share_interval(score, unit, all_units if name == "accuracy" else rarest, nested=self.nested)
             for name, score in self.scores.items()
         }
 

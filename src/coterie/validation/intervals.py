@@ -3,9 +3,10 @@
 The variance of a score is that of its linearisation over independent units: samples, or sample groups. It accounts for the
 held-out samples but not for the training samples that the models of the folds share, nor for the difference between these
 models and the one fitted to all samples. A factor on standard errors makes up for both; it was chosen by simulation
-(``benchmarks/score_intervals.py``). Scores between 0 and 1 have Wilson's interval for the number of independent samples that
-has the same variance, so that the interval of a perfect score has a length. That of R² is symmetric in the logarithm of the
-share of the variance that is not predicted.
+(``benchmarks/score_intervals.py``). A fixed model on samples that no model was trained on needs no factor.
+Scores between 0 and 1 have Wilson's interval for the number of independent samples that has the same variance, so that the
+interval of a perfect score has a length. That of R² is symmetric in the logarithm of the share of the variance that is not
+predicted.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def unit_variance(influence: np.ndarray, unit: np.ndarray) -> float:
     return float(len(sums) / (len(sums) - 1) * (sums @ sums)) if len(sums) > 1 else np.nan
 
 
-def share_interval(score: Linearised, unit: np.ndarray, n_independent: int, level: float = LEVEL) -> tuple[float, float]:
+def share_interval(
+    score: Linearised, unit: np.ndarray, n_independent: int, level: float = LEVEL, *, nested: bool = True
+) -> tuple[float, float]:
     """Return the interval of a score between 0 and 1.
 
     Parameters
@@ -56,12 +59,14 @@ def share_interval(score: Linearised, unit: np.ndarray, n_independent: int, leve
         Number of units that determine the score: for AUC and balanced accuracy, those of the rarest class.
     level : float
         Stated coverage.
+    nested : bool
+        Whether the samples were predicted by the models of several folds. Otherwise standard errors need no factor.
     """
     variance = unit_variance(score.influence, unit)
     value = score.value
     if np.isnan(value) or np.isnan(variance) or n_independent < 2:
         return (0.0, 1.0)
-    quantile = _quantile(n_independent, level, _SHARES_WIDENING)
+    quantile = _quantile(n_independent, level, _SHARES_WIDENING if nested else 1.0)
     spread = value * (1.0 - value)
     # A perfect score has no variance; then the units count as independent samples.
     size = min(spread / variance, float(len(unit))) if variance > 0.0 and spread > 0.0 else float(n_independent)
@@ -71,15 +76,18 @@ def share_interval(score: Linearised, unit: np.ndarray, n_independent: int, leve
     return max(0.0, min(float(middle - half), value)), min(1.0, max(float(middle + half), value))
 
 
-def r_squared_interval(score: Linearised, unit: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """Return the interval of R². For ``unit`` and ``level`` see :func:`share_interval`."""
+def r_squared_interval(
+    score: Linearised, unit: np.ndarray, level: float = LEVEL, *, nested: bool = True
+) -> tuple[float, float]:
+    """Return the interval of R². For ``unit``, ``level`` and ``nested`` see :func:`share_interval`."""
     variance = unit_variance(score.influence, unit)
     rest = 1.0 - score.value
     if np.isnan(variance) or np.isnan(rest):
         return (-np.inf, 1.0)
     if rest <= 0.0:
         return (score.value, score.value)
-    factor = np.exp(_quantile(len(np.unique(unit)), level) * np.sqrt(variance) / rest)
+    quantile = _quantile(len(np.unique(unit)), level, _WIDENING if nested else 1.0)
+    factor = np.exp(quantile * np.sqrt(variance) / rest)
     return float(1.0 - rest * factor), float(1.0 - rest / factor)
 
 
