@@ -160,7 +160,7 @@ class Kernel(CPUDispatcher):
     """A function that is compiled when it is first called with arguments of new types. It releases the GIL."""
 
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
-        super().__init__(py_func, locals, targetoptions)
+        super().__init__(py_func, locals or {}, targetoptions or {})
         given = py_func, self.targetdescr, self.targetoptions, self.locals, _InnerPipeline
         self._inner = _Dispatcher(py_func, self.locals, self.targetoptions)
         self._inner._compiler = _InnerCompiler(*given)
