@@ -76,6 +76,19 @@ def test_results_do_not_depend_on_what_was_compiled_or_loaded_before(tmp_path):
     assert alone[:2] == [first, message]
 
 
+def test_untested_versions_of_numba_use_its_public_interface(tmp_path):
+    (tmp_path / "own.py").write_text(MODULE)
+    code = (
+        "import numba, sys; numba.__version__ = '9.1.0'; import coterie._numba; assert 'coterie._compiler' not in sys.modules"
+    )
+    script = f"{code}{SCRIPT}"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script, "both"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found, expected = (np.frombuffer(bytes.fromhex(one[0])) for one in (json.loads(done.stdout), run(tmp_path, "both")))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def _half(values):
     if values.shape[0] == 0:
         raise ValueError("no values")

@@ -34,7 +34,17 @@ from numba.core import event
 from numba.extending import intrinsic
 from threadpoolctl import ThreadpoolController
 
-from coterie._compiler import compiled as compile_kernel
+# Oldest and newest version of numba whose internal parts coterie._compiler is tested with.
+_TESTED_VERSIONS = (0, 61), (0, 68)
+
+if _TESTED_VERSIONS[0] <= tuple(map(int, numba.__version__.split(".")[:2])) <= _TESTED_VERSIONS[1]:
+    from coterie._compiler import compiled as compile_kernel
+else:
+
+    def compile_kernel(function: Callable[..., Any], *, cache: bool, options: dict[str, Any]) -> Any:
+        """Return a function as a kernel by numba's public interface, which compiles longer."""
+        return numba.njit(cache=cache, **options)(function)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
