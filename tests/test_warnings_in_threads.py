@@ -57,8 +57,14 @@ def test_selectors():
     target = X[:, 0] + 0.1 * y
     probes = {"n_features_to_select": 2, "n_probes": 40, "random_state": 0}
     fits = [
-        make_fit(coterie.GlobalRedundancySelector("fisher", 3, n_candidates="cv", options={"estimator": GaussianNB()}), X, y),
-        make_fit(coterie.GlobalRedundancySelector("fisher", 3, redundancy="sparse_representation", n_candidates=10), X, y),
+        make_fit(
+            coterie.GlobalRedundancySelector("fisher", 3, fdr=None, n_candidates="cv", options={"estimator": GaussianNB()}),
+            X,
+            y,
+        ),
+        make_fit(
+            coterie.GlobalRedundancySelector("fisher", 3, fdr=None, redundancy="sparse_representation", n_candidates=10), X, y
+        ),
         make_fit(coterie.DependencyAwareSelector(coterie.LinearSVMCriterion(), **probes), X, y),
         make_fit(coterie.DependencyAwareSelector(ClusteringCriterion(3), **probes), X, y),
         make_fit(coterie.baselines.LassoSelector(3), X, target),

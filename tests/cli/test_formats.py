@@ -81,7 +81,7 @@ def test_the_same_groups_from_every_format(shell, table):
 
 def test_wrong_labels_and_names(shell, table):
     assert "diagnose" in shell.error("discover", "--fast", "genes.csv", "--label", "diagnose")
-    assert "name the label column (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
+    assert "Name them with --label" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
     assert "has no labels. Name them with --label" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
 

@@ -20,10 +20,11 @@ from coterie.cli.output import Console
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
+from coterie.cli.replicate import replicate
 from coterie.cli.warm_up import warm_up
 from tests.cli.conftest import runner
 
-WITH_DATA = [discover, rank, compare, profile, convert, info, predict]
+WITH_DATA = [discover, rank, compare, profile, convert, info, predict, replicate]
 COMMANDS = [demo, *WITH_DATA, warm_up]
 
 

@@ -32,8 +32,8 @@ SELECTORS = [
     ("genotypes", FilterSelector("laplacian", 12)),
     pytest.param("words", FilterSelector("laplacian", 12, parameters={"graph": "full"}), marks=SLOW),
     ("dense", FilterSelector("lgd", 12, parameters={"neighborhood": "samples"})),
-    ("words", GlobalRedundancySelector("fisher", 10, solution="weights")),
-    ("words", GlobalRedundancySelector("fisher", 10)),
+    ("words", GlobalRedundancySelector("fisher", 10, fdr=None, solution="weights")),
+    ("words", GlobalRedundancySelector("fisher", 10, fdr=None)),
     pytest.param(
         "dense",
         GlobalRedundancySelector("fisher", 10, solution="weights", redundancy="mutual_info", options={"power": 2.0}),
@@ -80,7 +80,7 @@ def test_values_per_feature_are_never_fetched(stores, client, monkeypatch):
     monkeypatch.setattr(DistributedSource, "block", refuse)
     monkeypatch.setattr("coterie.redundancy.refinement._FIRST", 100)
     FilterSelector("fisher", 5).fit(stores["words"], client=client)
-    GlobalRedundancySelector("fisher", 5).fit(stores["words"], client=client)
+    GlobalRedundancySelector("fisher", 5, fdr=None).fit(stores["words"], client=client)
 
 
 def test_ties_are_broken_as_in_one_process(tmp_path, client):

@@ -25,7 +25,7 @@ def models():
     yield "classifier-cv", coterie.GroupDiscoveryClassifierCV(6, n_features_per_round=2, cv=3, random_state=0).fit(X, y)
     yield "regressor", coterie.GroupDiscoveryRegressor(3, predict_with="groups").fit(X, target)
     yield "one-class", coterie.GroupDiscoveryOneClass(3).fit(np.abs(X))
-    yield "grm", coterie.GlobalRedundancySelector("fisher", 4).fit(X, y)
+    yield "grm", coterie.GlobalRedundancySelector("fisher", 4, fdr=None).fit(X, y)
     yield "daf", daf().fit(X, y)
     yield "bif", baselines.BestIndividualSelector("ridge", n_features_to_select=3).fit(X, y)
     yield "sffs", baselines.FloatingSelector(coterie.RidgeCriterion(), n_features_to_select=3).fit(X, y)

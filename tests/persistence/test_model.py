@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load, save
@@ -530,7 +530,8 @@ def every_estimator():
     for module in (coterie, *(getattr(coterie, name) for name in coterie._MODULES)):
         for name in getattr(module, "__all__", []):
             value = getattr(module, name)
-            if inspect.isclass(value) and issubclass(value, BaseEstimator) and not inspect.isabstract(value):
+            is_estimator = inspect.isclass(value) and issubclass(value, BaseEstimator) and not inspect.isabstract(value)
+            if is_estimator and not issubclass(value, Pipeline):  # a pipeline has steps of other packages
                 found[value.__name__] = value
     return list(found.values())
 

@@ -24,6 +24,7 @@ NAMES = sorted(LOSSES["numbers"])
 def made(rng, name, *, C=0.7, fit_intercept=True, factors=None, offset=True, n=50):
     """Return the joint loss of three targets, the losses of each, and the targets. Some weights are zero."""
     values = rng.poisson(3.0, (n, 3)) * 1.0 if name == "poisson" else rng.standard_normal((n, 3)) * [1.0, 3.0, 0.2] + 5.0
+    values = np.exp(0.3 * (values - 5.0)) if name == "gamma" else values
     weight = rng.random(n) + 0.2
     weight[[3, 11]] = 0.0
     targets = Targets(values, 0, 0.3 * rng.standard_normal((n, 3)) if offset else None, factors)
@@ -78,6 +79,8 @@ def with_cvxpy(name, X, blocks, targets, weight, C):
         if name == "poisson":
             log = np.log(np.maximum(y[:, c], 1))
             own = cp.exp(Z[:, c]) - cp.multiply(y[:, c], Z[:, c]) - y[:, c] + y[:, c] * log
+        elif name == "gamma":
+            own = cp.multiply(y[:, c], cp.exp(-Z[:, c])) + Z[:, c] - 1 - np.log(y[:, c])
         elif name == "squared":
             own = cp.square(y[:, c] - Z[:, c]) / 2
         else:

@@ -11,11 +11,12 @@ import numpy as np
 import sklearn
 from sklearn import pipeline as sklearn_pipeline
 
+from coterie._sklearn import DocumentationLinkMixin
 from coterie.data.memory import as_source
 from coterie.inputs.naming import is_own, name_features
 
 
-class Pipeline(sklearn_pipeline.Pipeline):
+class Pipeline(DocumentationLinkMixin, sklearn_pipeline.Pipeline):
     """A scikit-learn pipeline whose steps from Coterie know the names of their features.
 
     scikit-learn's pipeline passes no names to the next step if a step returns a sparse matrix or an array, as vectorizers do.

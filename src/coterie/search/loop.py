@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -321,6 +321,13 @@ class CuttingPlane:
         vars(self).update({**own, "history": own["history"].copy(), "_block_sets": own["_block_sets"].copy()})
         self.oracle.restore(state["oracle"])
         self.master.restore(state["master"])
+
+    def count_passes(self) -> None:
+        """Count all passes after the last but one round in the last round."""
+        last = self.history[-1]
+        made = self.oracle.n_passes - (self._passes_recorded - last.passes)
+        self.history[-1] = replace(last, passes=made)
+        self._passes_recorded = self.oracle.n_passes
 
     @property
     def finished(self) -> bool:

@@ -17,7 +17,6 @@ verifies. Features read in discarded rounds count, too. Correlations computed in
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -385,8 +384,7 @@ class Speculation:
                 loop.restore(states[k])
                 current = k
             if k >= last_round > 0:  # the verification and the discarded rounds count in the last verified round
-                made = loop.oracle.n_passes - sum(entry.passes for entry in loop.history[:-1])
-                loop.history[-1] = replace(loop.history[-1], passes=made)
+                loop.count_passes()
             if lengths[k] > lengths[k - 1]:
                 loop.publish(loop.history[-1])
                 if loop.stopped:

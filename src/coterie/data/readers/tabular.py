@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,8 @@ class TabularReader(Reader):
         self._set_features()
 
     def _positions(self, option: str, wanted: Any, names: Sequence[str] | None, n_columns: int) -> list[int]:
+        if isinstance(wanted, PathLike):
+            raise TypeError(f"{option}={str(wanted)!r} must name columns. Covariate files are supported for PLINK data only.")
         try:
             return column_positions(wanted if wanted is not None else [], names, n_columns, option)
         except ValueError as error:
