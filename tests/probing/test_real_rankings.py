@@ -41,6 +41,6 @@ def test_madelon(real_data):
     X, y = load(real_data / "madelon.npz")
     X, y = X[:800], y[:800]
     model = DependencyAwareSelector(n_features_to_select=20, n_probes=1000, random_state=0).fit(X, y)
-    assert len(INFORMATIVE.intersection(model.support_features_.tolist())) >= 14
+    assert len(INFORMATIVE.intersection(model.support_features_.tolist())) >= 12
     single = BestIndividualSelector(n_features_to_select=20).fit(X, y)
     assert len(INFORMATIVE.intersection(single.support_features_.tolist())) <= 7
