@@ -58,3 +58,20 @@ def test_wrong_blocks(shell, files):
     assert "absent.csv" in shell.error(*start, "--block", "absent.csv")
     assert "require --block" in shell.error(*start, "--common-samples")
     assert "Block 'unnamed' has 57 samples, but block 'rna' has 60" in shell.error(*start, "--block", "unnamed.csv")
+
+
+def test_samples_are_matched_by_a_column_of_names(shell, tmp_path, rng):
+    names = [f"p{i}" for i in range(60)]
+    a, b = rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
+    frame = pd.DataFrame(a, columns=["x", "y", "z"]).assign(label=np.where(b[:, 1] > 0, "ill", "well"))
+    frame.insert(0, "id", names)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    other = pd.DataFrame(b, columns=["v", "w"]).assign(id=names).sample(frac=1.0, random_state=0)
+    other.to_csv(tmp_path / "b.csv", index=False)
+    arguments = ["discover", "a.csv", "--label", "label", "--block", "b=b.csv", "--fast", "--overwrite"]
+    assert [group["members"][0]["name"] for group in shell.json(*arguments)["groups"]][:1] == ["b:w"]
+    words = [" ".join(["much", "free", "text", str(i)]) for i in range(60)]
+    frame.assign(id=words).to_csv(tmp_path / "a.csv", index=False)
+    other.drop(columns="id").to_csv(tmp_path / "b.csv", index=False)
+    assert "can only be matched by position, but columns of 'a' are left out" in shell.error(*arguments)
+    assert shell.json(*arguments, "--drop", "id")["groups"]

@@ -84,7 +84,7 @@ def test_info_about_a_table(shell, messy):
     }
     uses = {name: column["use"] for name, column in columns.items()}
     assert uses["diagnosis"] == "feature, well = 1, sick = 0"
-    assert uses["id"] == "left out: identifier (90 different values)"
+    assert uses["id"] == "sample names"
     assert uses["visit"] == "left out: dates"
     assert uses["a"] == "feature"
     assert columns["a"]["missing"] == int(messy.a.isna().sum())
@@ -115,7 +115,7 @@ def test_info_about_a_table_of_words(shell, tmp_path):
     facts = shell.json("info", "w.csv")
     assert facts["features"] == 0
     assert [column["use"] for column in facts["column table"]] == [
-        "left out: identifier (3 different values)",
+        "sample names",
         "left out: constant",
     ]
 
@@ -141,8 +141,9 @@ def test_a_european_table_and_its_new_samples(shell, tmp_path, rng):
     frame["Kennung"] = [f"P{i}" for i in range(n)]
     frame.to_csv(tmp_path / "p.csv", sep=";", decimal=",", index=False)
     result = shell("discover", "p.csv", *SPREADSHEET, "-o", "out")
-    assert "1 column is left out: 'Kennung' (identifier (60 different values))." in result.stderr
-    assert "delimiter: semicolon; decimal mark: comma; columns encoded: 2 (Stadt (one-hot with 3 levels)" in result.stderr
+    assert (
+        "delimiter: semicolon; decimal mark: comma; sample names: Kennung; columns encoded: 2 (Stadt (one-hot" in result.stderr
+    )
     assert "sample weights" in result.stderr
     rows = list(csv.DictReader((tmp_path / "out" / "groups.csv").read_text().splitlines()))
     assert {row["group"] for row in rows if row["column"] == "Stadt"} == {"1"}

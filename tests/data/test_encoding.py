@@ -109,7 +109,7 @@ def test_a_store_keeps_the_encoding(tmp_path, table):
     ("values", "treatment"),
     [
         (["a"] * 40, "constant"),
-        ([f"P{i}" for i in range(40)], "identifier (40 different values)"),
+        ([None, *(f"P{i}" for i in range(39))], "identifier (39 different values)"),
         ([f"P{i // 2}" for i in range(40)], "too many levels (20)"),
         ([f"the patient says number {i}" for i in range(40)], "free text (40 different values)"),
         ([f"2024-01-0{1 + i % 9}" for i in range(40)], "dates"),
@@ -121,6 +121,18 @@ def test_columns_that_are_left_out(values, treatment):
     with pytest.warns(UserWarning, match=re.escape(f"1 column is left out: 'b' ({treatment}).")):
         data = open_features(frame, label=False)
     assert list(data.feature_names) == ["a"]
+
+
+def test_an_identifier_names_the_samples():
+    names = [f"P{i}" for i in range(40)]
+    frame = pd.DataFrame({"a": range(40), "b": names, "c": names[::-1]})
+    data = open_features(frame, label=False, drop="c")
+    assert list(data.sample_names) == names
+    assert data.notes == {"sample_names": "b"}
+    assert list(data.feature_names) == ["a"]
+    with pytest.warns(UserWarning, match="1 column is left out: 'c'"):  # the first one names them
+        data = open_features(frame, label=False)
+    assert list(data.sample_names) == names
 
 
 def test_limits_of_the_number_of_levels(rng):

@@ -46,13 +46,13 @@ IGNORED = r"1 column is ignored because of keep_numeric=True: 'city' \(Linz = 1,
 
 
 def test_columns_are_encoded_or_left_out(file, messy):
-    with pytest.warns(
-        UserWarning, match=r"2 columns are left out: 'id' \(identifier \(40 different values\)\), 'visit' \(dates\)"
-    ):
+    with pytest.warns(UserWarning, match=r"1 column is left out: 'visit' \(dates\)"):
         data = open_features(file)
+    assert data.notes["sample_names"] == "id"
+    assert list(data.sample_names) == messy.id.tolist()
     assert data.feature_names == ["city=Linz", "smoker", "treated", "age", "lab"]
     np.testing.assert_array_equal(matrix(data)[:, 0], messy.city == "Linz")
-    assert data.notes["columns_ignored"] == "2 (id, visit)"
+    assert data.notes["columns_ignored"] == "1 (visit)"
     assert data.notes["columns_encoded"] == "1 (city (Linz = 1, Graz = 0))"
 
 

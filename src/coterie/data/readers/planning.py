@@ -37,6 +37,8 @@ _YES_NO = (
     ("true", "false"), ("t", "f"), ("positive", "negative"), ("positiv", "negativ"), ("pos", "neg"), ("+", "-"),
     ("present", "absent"),
 )  # fmt: skip
+# Reason why a column with a different text in every sample is left out.
+_IDENTIFIER = "identifier"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Treatment:
     encoding: ColumnEncoding | None = None
     reason: str = ""
     is_problem: bool = False
+
+    @property
+    def names_samples(self) -> bool:
+        """Whether a column that is left out has a different text in every sample, such as an identifier."""
+        return self.reason.startswith(_IDENTIFIER) and not self.column.n_missing
 
     @property
     def text(self) -> str:
@@ -150,7 +157,7 @@ def _too_many(column: Column, n_levels: int | None, n_known: int) -> str:
     if column.n_words >= _FREE_TEXT_WORDS * n_known:
         return f"free text ({shown} different values)"
     if n_levels == n_known:
-        return f"identifier ({shown} different values)"
+        return f"{_IDENTIFIER} ({shown} different values)"
     return f"too many levels ({shown})"
 
 

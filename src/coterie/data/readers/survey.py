@@ -100,7 +100,7 @@ def _uses(reader: Any, columns: list[Column]) -> list[str]:
     found = []
     for j, column in enumerate(columns):
         treatment = reader.treatments.get(j)
-        if treatment is None:
+        if treatment is None or j == reader._name_column:
             found.append(roles.get(j, "left out: drop"))
         else:
             found.append(replace(treatment, column=column).text)

@@ -279,6 +279,11 @@ class TabularReader(Reader):
         self._features = [j for j in self._features if j not in left_out]
         self._covariate_columns = [j for j in self._covariate_columns if j not in left_out]
         self._encodings = encoded
+        if self._name_column is None and self._wanted is None:
+            names_samples = [j for j, treatment in left_out.items() if treatment.names_samples]
+            for j in names_samples[:1]:
+                self._name_column = j
+                self.notes["sample_names"] = left_out.pop(j).column.name
         if self._wanted is None:  # columns of levels can also identify what samples belong to
             self._others += [*left_out, *(j for j, encoding in encoded.items() if encoding.kind == LEVELS)]
         words = [t.text.removeprefix("feature, ") for t in treatments.values()]
