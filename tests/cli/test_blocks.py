@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import coterie
+
 
 @pytest.fixture
 def files(shell):
@@ -72,6 +74,11 @@ def test_samples_are_matched_by_a_column_of_names(shell, tmp_path, rng):
     assert [group["members"][0]["name"] for group in shell.json(*arguments)["groups"]][:1] == ["b:w"]
     words = [" ".join(["much", "free", "text", str(i)]) for i in range(60)]
     frame.assign(id=words).to_csv(tmp_path / "a.csv", index=False)
+    message = "Block 'a' has no sample names and can only be matched by position, but columns of it are left out: 1 (id)."
+    assert message in shell.error(*arguments)  # the other block has names
     other.drop(columns="id").to_csv(tmp_path / "b.csv", index=False)
-    assert "can only be matched by position, but columns of 'a' are left out" in shell.error(*arguments)
+    assert message in shell.error(*arguments)
+    frame[["x", "z"]].assign(id=words).to_csv(tmp_path / "c.csv", index=False)
+    with pytest.raises(ValueError, match=r"left out: 1 \(id\)"):
+        coterie.discover({"c": tmp_path / "c.csv", "b": tmp_path / "b.csv"}, frame.label, fast=True)
     assert shell.json(*arguments, "--drop", "id")["groups"]

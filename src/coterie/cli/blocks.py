@@ -64,13 +64,6 @@ class BlockOptions:
             own = DataOptions(labels=["none"], read=read, keep_numeric=options.keep_numeric, impute=options.impute)
             found[name] = own.open(file, console, allow_missing=True)
         joined = join_blocks(found, common=self.common_samples)
-        ignored = [name for name, own in found.items() if "columns_ignored" in own.notes]
-        if joined.sample_names is None and ignored:
-            raise ValueError(
-                f"The samples have no names and can only be matched by position, but columns of {ignored[0]!r} are left out. "
-                "Name the column of the sample names with --read sample_names=COLUMN, or leave the columns out with --drop if "
-                "all matrices have the samples in the same order."
-            )
         how = "name" if joined.sample_names is not None else "position"
         console.note(
             f"{len(found)} matrices: samples are matched by {how}; {joined.shape[0]:,} samples, {joined.shape[1]:,} features"

@@ -429,6 +429,12 @@ def _aligned(blocks: Mapping[str, Dataset]) -> dict[str, Dataset]:
                 f"Block {name!r} has {own.shape[0]} samples, but block {first!r} has {n_samples}. All blocks require the same "
                 "samples."
             )
+        if name not in named and len(blocks) > 1 and (ignored := own.notes.get("columns_ignored")):
+            raise ValueError(
+                f"Block {name!r} has no sample names and can only be matched by position, but columns of it are left out: "
+                f"{ignored}. State the column of the sample names (open_features(..., sample_names=COLUMN), --read "
+                "sample_names=COLUMN), or drop these columns if all blocks have the samples in the same order."
+            )
     reference = named.get(first, [])
     return {
         name: own if name not in named else _in_order(own, named[name], reference, name, first) for name, own in blocks.items()
