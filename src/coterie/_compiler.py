@@ -27,7 +27,7 @@ from numba.core.typed_passes import IRLegalization
 
 # These modules set attributes that their types do not mention.
 settings: Any = numba.config
-_FunctionCompiler: Any = getattr(dispatcher, "_FunctionCompiler")  # noqa: B009
+_FunctionCompiler: Any = getattr(dispatcher, "_FunctionCompiler")  # noqa: B009  # a private name
 _Dispatcher: Any = CPUDispatcher
 _ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"
 

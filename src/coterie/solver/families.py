@@ -85,7 +85,12 @@ class Family(ABC):
         clusters: np.ndarray | None = None,
         offset: np.ndarray | None = None,
     ) -> Estimate:
-        """Return the effect of each column in a regression on all columns, with the standard errors of joint tests."""
+        """Return the effect of each column in a regression on all columns, with the standard errors of joint tests.
+
+        Those of least squares are the larger of robust and classical ones.
+        """
+        if self.tests_linearly:
+            return least_squares_tests(design, targets if offset is None else targets - offset, weight, clusters)
         found = self.effects(design, targets, weight, clusters, offset)
         return found._replace(error=np.where(design.any(axis=0), found.error, np.nan))
 
@@ -109,17 +114,6 @@ class LeastSquares(Family):
     ) -> Estimate:
         """Return coefficients in units of the target."""
         return linear_effects(design, targets if offset is None else targets - offset, weight, clusters)
-
-    def tests(
-        self,
-        design: np.ndarray,
-        targets: np.ndarray,
-        weight: np.ndarray,
-        clusters: np.ndarray | None = None,
-        offset: np.ndarray | None = None,
-    ) -> Estimate:
-        """Return coefficients with the larger of robust and classical standard errors."""
-        return least_squares_tests(design, targets if offset is None else targets - offset, weight, clusters)
 
     def null(self, design: np.ndarray, targets: np.ndarray, weight: np.ndarray, offset: np.ndarray | None = None) -> NullFit:
         """Return the null model, with one variance for all samples."""
@@ -197,17 +191,6 @@ class Classes(Family):
     ) -> Estimate:
         """Return log-odds. There is no offset for classes."""
         return logistic_effects(design, targets, weight, clusters)
-
-    def tests(
-        self,
-        design: np.ndarray,
-        targets: np.ndarray,
-        weight: np.ndarray,
-        clusters: np.ndarray | None = None,
-        offset: np.ndarray | None = None,
-    ) -> Estimate:
-        """Return coefficients of least squares with the larger of robust and classical standard errors."""
-        return least_squares_tests(design, targets if offset is None else targets - offset, weight, clusters)
 
     def null(self, design: np.ndarray, targets: np.ndarray, weight: np.ndarray, offset: np.ndarray | None = None) -> NullFit:
         """Return the null model, with the moments of a Bernoulli distribution."""
