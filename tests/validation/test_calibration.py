@@ -254,3 +254,17 @@ def test_two_classes_by_the_formulas_of_several(rng):
     expected = calibration._derivatives(both[0], share, both[1], weight)
     for ours, theirs in zip(calibration._derivatives_of_two(values, own_share, targets, weight), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("start", [0.0, -60.0, 60.0])
+def test_the_fit_reaches_the_optimum_from_saturated_probabilities(start):
+    """The second derivatives vanish there. A Newton step without bound overflows, or its equations are singular."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], [9, 9, 1])
+    targets = calibration.target_probabilities(codes, np.ones(19), np.array([0.4, 0.5, 0.1]))
+    values = 0.1 * rng.standard_normal((1, 19, 3)) + 0.5 * np.eye(3)[codes]
+    weight = np.full(19, 1 / 19)
+    found, entropy = calibration._fitted(values, targets, weight, np.array([0.0, 0.0, start]), True, 1e-22)
+    expected, least = calibration._fitted(values, targets, weight, np.zeros(3), True, 1e-22)
+    assert found == pytest.approx(expected, rel=1e-7)
+    assert entropy == pytest.approx(least, rel=1e-12)

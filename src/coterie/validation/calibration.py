@@ -19,6 +19,8 @@ _MAX_STEPS = 100
 _TOLERANCE = 1e-22
 # Shortest step of the line search.
 _SHORTEST = 1e-10
+# Damping of the steps, in units of the gradient: smallest, first after a shortened step, and factor of its changes.
+_LEAST_DAMPING, _FIRST_DAMPING, _DAMPING_FACTOR = 1e-4, 0.01, 4.0
 # Spread of the values, relative to their size, below which they do not distinguish samples.
 _NO_SPREAD = 1e-13
 # Smallest difference between the logit of the predicted class and the others.
@@ -166,16 +168,16 @@ def _fitted(
     if len(level) == 2:  # The same with a quarter of the operations.
         values, targets, evaluate, derive = values[:, :, 1], targets[:, 1], _loss_of_two, _derivatives_of_two
     share, entropy = evaluate(found, values, targets, weight)
-    losses, open_ = entropy.copy(), np.arange(len(values))
+    losses, open_, damping = entropy.copy(), np.arange(len(values)), np.full(len(values), _LEAST_DAMPING)
     for _ in range(_MAX_STEPS):
         gradient, curvature = derive(values, share, targets, weight)
-        gradient = gradient[:, : len(free)]
-        step = np.linalg.solve(curvature[:, : len(free), : len(free)], gradient[:, :, None])[:, :, 0]
+        gradient, curvature = gradient[:, : len(free)], curvature[:, : len(free), : len(free)]
+        step = np.linalg.solve(_regularised(curvature, gradient, damping), gradient[:, :, None])[:, :, 0]
         decrement = (gradient * step).sum(axis=1)
         kept = decrement > tolerance
         if not kept.any():
             break
-        open_, values, decrement = open_[kept], values[kept], decrement[kept]
+        open_, values, decrement, damping = open_[kept], values[kept], decrement[kept], damping[kept]
         change = np.zeros((len(open_), found.shape[1]))
         change[:, free] = step[kept]
         length = np.ones(len(open_))
@@ -187,6 +189,8 @@ def _fitted(
             length[long] /= 2.0
         found[open_] -= length[:, None] * change
         losses[open_] = entropy
+        raised = np.maximum(damping * _DAMPING_FACTOR, _FIRST_DAMPING)
+        damping = np.where(length < 1.0, raised, np.maximum(damping / _DAMPING_FACTOR, _LEAST_DAMPING))
     return found, losses
 
 
@@ -213,7 +217,7 @@ def _derivatives(
     matrix[:, 1:, 1:] = -weighted[:, :, 1:].transpose(0, 2, 1) @ share[:, :, 1:]
     diagonal = np.arange(1, n_classes)
     matrix[:, diagonal, diagonal] += weighted.sum(axis=1)[:, 1:]
-    return gradient, _regularised(matrix)
+    return gradient, matrix
 
 
 def _loss_of_two(
@@ -234,14 +238,20 @@ def _derivatives_of_two(
     matrix[:, 0, 0] = (moved * values).sum(axis=1)
     matrix[:, 0, 1] = matrix[:, 1, 0] = moved.sum(axis=1)
     matrix[:, 1, 1] = weighted.sum(axis=1)
-    return gradient, _regularised(matrix)
+    return gradient, matrix
 
 
-def _regularised(matrix: np.ndarray) -> np.ndarray:
-    """Return second derivatives with a multiple of the identity of the size of rounding added."""
-    every = np.arange(matrix.shape[1])
-    matrix[:, every, every] += 1e-15 * np.trace(matrix, axis1=1, axis2=2)[:, None]
-    return matrix
+def _regularised(curvature: np.ndarray, gradient: np.ndarray, damping: np.ndarray) -> np.ndarray:
+    """Return second derivatives with a multiple of the identity added, at least of the size of rounding.
+
+    Where probabilities are 0 or 1 to rounding, the second derivatives vanish and the plain Newton step has no bound. With a
+    multiple that is ``damping`` times the norm of the gradient, the norm of the step is at most 1 / damping, and convergence
+    remains quadratic.
+    """
+    size = damping * np.sqrt((gradient**2).sum(axis=1)) + 1e-15 * np.trace(curvature, axis1=1, axis2=2)
+    every = np.arange(curvature.shape[1])
+    curvature[:, every, every] += size[:, None] + np.finfo(float).tiny
+    return curvature
 
 
 def _offsets(offset: np.ndarray, n_classes: int) -> np.ndarray:
