@@ -54,6 +54,7 @@ _HOMES = {
     "name_features": "coterie.inputs.naming",
     "polygenic_offset": "coterie.polygenic",
     "pooled_false_share": "coterie.confidence.result",
+    "pooled_groups": "coterie.confidence.result",
     "save": "coterie.persistence.model",
     "substituted": "coterie.inputs.substitution",
 }
@@ -111,6 +112,7 @@ __all__ = [
     "plots",
     "polygenic_offset",
     "pooled_false_share",
+    "pooled_groups",
     "probing",
     "replication",
     "report",
@@ -123,7 +125,7 @@ if TYPE_CHECKING:
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
-    from coterie.confidence.result import GroupConfidence, pooled_false_share
+    from coterie.confidence.result import GroupConfidence, pooled_false_share, pooled_groups
     from coterie.correlation.compatibility import ChromosomeDistance, PixelDistance
     from coterie.correlation.groups import CorrelationGroups
     from coterie.correlation.profile import CorrelationProfile, correlation_profile

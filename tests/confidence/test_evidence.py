@@ -15,7 +15,8 @@ from coterie import (
     discover,
     group_confidence,
 )
-from coterie.confidence.evidence import member_probabilities, q_values
+from coterie.confidence.evidence import member_probabilities
+from coterie.confidence.result import q_values
 
 N_SAMPLES, CAUSES = 200, (5, 30, 61)
 

@@ -34,6 +34,7 @@ from coterie._numba import one_blas_thread
 from coterie.confidence.association import NullModel, ScoreTests, dense_columns, null_models
 from coterie.confidence.halves import complementary, used_samples
 from coterie.confidence.proxies import Proxies, false_by_proxy, proxies_of, rivals_of
+from coterie.confidence.result import q_values
 from coterie.confidence.splits import SplitTests, n_testable, split_tests, tested_samples
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups
@@ -77,6 +78,8 @@ class Evidence(NamedTuple):
     ----------
     candidates : FeatureGroups
         Confirmed and candidate groups, with ``p_value``, ``q_value`` and ``probabilities``, the smallest q-value first.
+    errors : ndarray of shape (n_candidates, 2)
+        For each candidate, the arguments of :func:`coterie.confidence.result.q_values`.
     p_value, q_value : ndarray of shape (n_groups,)
         Those of the groups of the model. NaN for fixed features.
     probabilities : tuple of (ndarray or None)
@@ -84,6 +87,7 @@ class Evidence(NamedTuple):
     """
 
     candidates: FeatureGroups
+    errors: np.ndarray
     p_value: np.ndarray
     q_value: np.ndarray
     probabilities: tuple[np.ndarray | None, ...]
@@ -92,7 +96,7 @@ class Evidence(NamedTuple):
     def unknown(cls, n_groups: int) -> Evidence:
         """Return the evidence if none was computed."""
         missing = np.full(n_groups, np.nan)
-        return cls(FeatureGroups([]), missing, missing, (None,) * n_groups)
+        return cls(FeatureGroups([]), np.empty((0, 2)), missing, missing, (None,) * n_groups)
 
 
 class _Near(NamedTuple):
@@ -230,8 +234,10 @@ class EvidenceSearch:
         members = _Members(self, fixed, confirmed.supports, beside)
         own_p, own_q = np.array([_looked_up(group, every, p_value, q_value) for group in groups]).reshape(-1, 2).T
         is_fixed = np.array([group.round == 0 for group in groups], dtype=bool)
+        order = np.lexsort((p_value, q_value))
         return Evidence(
-            self._with_evidence(every.groups(self.view.feature_names), p_value, q_value, members),
+            self._with_evidence(every.groups(self.view.feature_names), order, p_value, q_value, members),
+            np.column_stack([errors, misplaced])[order],
             np.where(is_fixed, np.nan, own_p),
             np.where(is_fixed, np.nan, own_q),
             tuple(None if group.round == 0 else members.probabilities(group) for group in groups),
@@ -339,10 +345,14 @@ class EvidenceSearch:
         return np.maximum(given, values), n_explaining
 
     def _with_evidence(
-        self, groups: Sequence[FeatureGroup], p_value: np.ndarray, q_value: np.ndarray, members: _Members
+        self,
+        groups: Sequence[FeatureGroup],
+        order: np.ndarray,
+        p_value: np.ndarray,
+        q_value: np.ndarray,
+        members: _Members,
     ) -> FeatureGroups:
-        """Return groups with their evidence, the smallest q-value (then p-value) first."""
-        order = np.lexsort((p_value, q_value))
+        """Return groups with their evidence, in this order."""
         return FeatureGroups(
             [
                 replace(
@@ -464,27 +474,6 @@ def _selected(_: Sequence[int], loops: Sequence[CuttingPlane]) -> list[_Selected
 def _union(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return the different features of several arrays."""
     return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
-
-
-def q_values(errors: np.ndarray, misplaced: np.ndarray) -> np.ndarray:
-    """Return the estimated false discovery rate at each group, monotone.
-
-    The expected number of false groups up to a rank is twice the largest of the expected errors, for the two kinds of errors,
-    and the sum of the probabilities that groups are misplaced.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from coterie.confidence.evidence import q_values
-    >>> q_values(np.array([0.01, 2.0, 0.12, 0.1]), np.zeros(4)).round(3).tolist()
-    [0.02, 1.0, 0.08, 0.08]
-    """
-    order = np.lexsort((errors, 2.0 * errors + misplaced))
-    expected = 2.0 * np.maximum.accumulate(errors[order]) + np.cumsum(misplaced[order])
-    share = np.minimum(expected / np.arange(1, len(errors) + 1), 1.0)
-    result = np.empty(len(errors))
-    result[order] = np.minimum.accumulate(share[::-1])[::-1]
-    return result
 
 
 def member_probabilities(z: np.ndarray) -> np.ndarray:

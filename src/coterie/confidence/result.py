@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -68,6 +68,10 @@ class GroupConfidence:
     candidates : FeatureGroups
         Groups with p-values and q-values that do not depend on the model, the smallest q-value first. The model may lack some
         of them.
+    candidate_errors : ndarray of shape (n_candidates, 2)
+        Estimates behind the q-values of ``candidates``: the expected number of false groups of each of two kinds with at least
+        this evidence, and the probability that a feature outside of the group carries its signal.
+        :func:`coterie.pooled_groups` computes the q-values of several searches from them.
     permuted : tuple of ndarray
         Confidences of the groups found with permuted labels, one array per permutation.
     n_features : int
@@ -108,6 +112,7 @@ class GroupConfidence:
     seed: int
     digest: str
     chosen: tuple[np.ndarray, ...]
+    candidate_errors: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
 
     @classmethod
     def of(
@@ -161,6 +166,9 @@ class GroupConfidence:
             and all(type(number) is int and number >= 0 for number in (self.n_features, self.n_pairs, self.seed))
             and isinstance(self.digest, str)
             and isinstance(self.candidates, FeatureGroups)
+            and isinstance(self.candidate_errors, np.ndarray)
+            and self.candidate_errors.dtype.kind == "f"
+            and self.candidate_errors.shape in ((len(self.candidates), 2), (0, 2))
             and len(self.probabilities) == len(self.confidence)
         )
 
@@ -193,12 +201,20 @@ class GroupConfidence:
     def with_evidence(
         self,
         candidates: FeatureGroups,
+        candidate_errors: np.ndarray,
         p_value: np.ndarray,
         q_value: np.ndarray,
         probabilities: tuple[np.ndarray | None, ...],
     ) -> GroupConfidence:
         """Return the result with the p-values and q-values of its groups and of all candidates."""
-        return replace(self, candidates=candidates, p_value=p_value, q_value=q_value, probabilities=probabilities)
+        return replace(
+            self,
+            candidates=candidates,
+            candidate_errors=candidate_errors,
+            p_value=p_value,
+            q_value=q_value,
+            probabilities=probabilities,
+        )
 
     def select(self, *, fdr: float | None = None, fwer: float | None = None) -> FeatureGroups:
         """Return the groups that are real at a stated error rate, among all groups that were examined.
@@ -357,8 +373,84 @@ def false_share(confidence: np.ndarray, expected: np.ndarray, n_permutations: in
     return result
 
 
+def q_values(errors: np.ndarray, misplaced: np.ndarray) -> np.ndarray:
+    """Return the estimated false discovery rate at each group, monotone.
+
+    The expected number of false groups up to a rank is twice the largest of the expected errors, for the two kinds of errors,
+    and the sum of the probabilities that groups are misplaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.confidence.result import q_values
+    >>> q_values(np.array([0.01, 2.0, 0.12, 0.1]), np.zeros(4)).round(3).tolist()
+    [0.02, 1.0, 0.08, 0.08]
+    """
+    order = np.lexsort((errors, 2.0 * errors + misplaced))
+    expected = 2.0 * np.maximum.accumulate(errors[order]) + np.cumsum(misplaced[order])
+    share = np.minimum(expected / np.arange(1, len(errors) + 1), 1.0)
+    result = np.empty(len(errors))
+    result[order] = np.minimum.accumulate(share[::-1])[::-1]
+    return result
+
+
+def pooled_groups(confidences: Sequence[GroupConfidence]) -> list[FeatureGroups]:
+    """Return the groups of several searches, with p-values and q-values for all searches together.
+
+    The ``p_value`` and the ``q_value`` of a group refer to one search, for instance of one chromosome. If the groups of many
+    searches are listed together, their false groups add up: with 22 chromosomes and ``select(fwer=0.05)`` in each of them, any
+    false group has a probability of up to 0.68.
+
+    Parameters
+    ----------
+    confidences : sequence of GroupConfidence
+        Results of :func:`coterie.group_confidence`, or the ``confidence`` of results of :func:`coterie.discover`. Searches
+        without any group count as well: pass all of them.
+
+    Returns
+    -------
+    groups : list of FeatureGroups
+        The ``candidates`` of each search, in the same order, with new ``p_value`` (times the number of searches) and
+        ``q_value``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryRegressor, group_confidence, pooled_groups
+    >>> X = np.random.default_rng(0).standard_normal((80, 60))
+    >>> y = 3 * X[:, 4] + np.random.default_rng(1).standard_normal(80)
+    >>> parts = [X[:, :30], X[:, 30:]]
+    >>> models = [GroupDiscoveryRegressor(1).fit(part, y) for part in parts]
+    >>> found = [group_confidence(model, part, y, random_state=0) for model, part in zip(models, parts)]
+    >>> [[group.support for group in groups.select(fdr=0.1)] for groups in pooled_groups(found)]
+    [[4], []]
+    """
+    for number, result in enumerate(confidences, start=1):
+        if np.isnan(result.p_value).all() and not len(result.candidates):
+            raise ValueError(
+                f"Search {number} has no p-values and q-values. They require labels and a completed group_confidence."
+            )
+        if len(result.candidate_errors) != len(result.candidates):
+            raise ValueError(f"Search {number} was computed by an earlier version. Compute its confidence again.")
+    errors = np.concatenate([np.empty((0, 2)), *(result.candidate_errors for result in confidences)])
+    found = q_values(len(confidences) * errors[:, 0], errors[:, 1]).tolist()
+    pooled, first = [], 0
+    for result in confidences:
+        own = found[first : first + len(result.candidates)]
+        first += len(own)
+        pooled.append(
+            FeatureGroups(
+                [
+                    replace(group, p_value=min(1.0, (group.p_value or 0.0) * len(confidences)), q_value=q_value)
+                    for group, q_value in zip(result.candidates, own, strict=True)
+                ]
+            )
+        )
+    return pooled
+
+
 def pooled_false_share(confidences: Sequence[GroupConfidence]) -> list[np.ndarray]:
-    """Return the shares of false groups if the groups of several searches are reported together.
+    """Return the shares of false groups by permuted labels if the groups of several searches are reported together.
 
     Each ``false_share`` refers to one search, for instance of one chromosome. If the groups of many searches are listed
     together, their false groups add up. The pooled share counts the groups found with permuted labels in all searches.
