@@ -82,6 +82,26 @@ INDEPENDENT: dict[str, Draw] = {
     "genotypes of one population, heritable trait": genotypes,
     "3 populations, trait does not differ": partial(populations, shift=0.0),
 }
+
+
+def with_leak(rng: np.random.Generator, *, errors: float = 0.0, noise: float = 0.0, task: str = "classification") -> Simulated:
+    """Return independent samples and a copy of the label with errors (a share of the labels) or noise (in their spread)."""
+    X, y = independent(rng)[:2]
+    if task == "regression":
+        y = X[:, ::50].sum(axis=1) + 3.0 * rng.standard_normal(len(y))
+    copy = np.where(rng.random(len(y)) < errors, rng.permutation(y), y) + noise * y.std() * rng.standard_normal(len(y))
+    return Simulated(np.column_stack([X, copy]), y, task)
+
+
+LEAKS: dict[str, Draw] = {
+    "classes, copied": with_leak,
+    **{f"classes, {errors:.0%} replaced by random labels": partial(with_leak, errors=errors) for errors in (0.02, 0.05, 0.1)},
+    **{f"classes, noise of {noise} standard deviations": partial(with_leak, noise=noise) for noise in (0.3, 0.6, 1.0)},
+    **{
+        f"numbers, noise of {noise} standard deviations": partial(with_leak, noise=noise, task="regression")
+        for noise in (0.05, 0.2, 0.3, 0.5)
+    },
+}
 CHOSEN_WITH = ("gordon", "khan", "chowdary", "madelon", "usps", "orl", "basehock", "christensen")
 OTHERS = ("glioma", "coil20", "binaryalphadigs", "mfeat", "gisette_valid", "spambase", "gravier", "shipp", "su", "mnist_3v8")
 OTHERS += ("dorothea", "20news_bigrams")
@@ -153,7 +173,7 @@ def _figure(text: str) -> str:
 
 
 def main() -> None:
-    options = read_arguments(__doc__, parts=("dependent", "independent", "real"))
+    options = read_arguments(__doc__, parts=("dependent", "independent", "leaks", "real"))
     n_sets = 3 if options.quick else 100
     tables: dict[str, list[dict[str, Any]]] = {}
     with warnings.catch_warnings():
@@ -162,6 +182,8 @@ def main() -> None:
             tables["dependent"] = [rate(name, draw, kind, options, n_sets) for name, (draw, kind) in DEPENDENT.items()]
         if options.only in (None, "independent"):
             tables["independent"] = [rate(name, draw, None, options, n_sets) for name, draw in INDEPENDENT.items()]
+        if options.only in (None, "leaks"):
+            tables["leaks"] = [rate(name, draw, "leak", options, n_sets) for name, draw in LEAKS.items()]
         if options.only in (None, "real"):
             tables["real"] = [real_row(*one) for one in real_sets(options)]
     for name, rows in tables.items():

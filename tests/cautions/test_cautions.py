@@ -164,6 +164,14 @@ class TestLeaks:
         (found,) = find_cautions(source, AboutSamples(y, "classification"))
         assert "Feature 'outcome' alone separates the classes (100.0 % of the samples)" in found.text
 
+    @pytest.mark.parametrize(("n_wrong", "is_noticed"), [(0, True), (2, True), (20, False)])
+    def test_a_copy_of_the_label_with_errors(self, n_wrong, is_noticed):
+        """The errors of a leak are at most a tenth of those of the next feature."""
+        X, y = independent_rows(rng_of(0))
+        copy = y.astype(float)
+        copy[:n_wrong] = 1 - copy[:n_wrong]
+        assert ("leak" in kinds(np.column_stack([X, copy + 0.1 * rng_of(1).random(200)]), y)) == is_noticed
+
     def test_several_classes_in_any_order(self):
         X, _ = independent_rows(rng_of(0))
         y = np.arange(200) % 4

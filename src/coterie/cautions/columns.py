@@ -31,8 +31,8 @@ _MAX_VALUES, _MAX_NAMED, _MAX_NAMES = 5_000_000, 20, 1_000_000
 _LEAK_CORRELATION, _N_BEST, _SAME = 0.95, 20, 0.95
 # Largest number of values of the best features, if there are many samples.
 _MAX_BEST_VALUES = 20_000_000
-# Largest share of errors of a feature that separates the classes; smallest of the next one, and its ratio to the former.
-_MAX_ERRORS, _MIN_NEXT_ERRORS = 0.005, 0.05
+# Smallest share of errors of the next feature, and largest ratio of that of a leak to it.
+_MIN_NEXT_ERRORS, _MAX_ERROR_RATIO = 0.05, 0.1
 # Largest number of perfect separators that is expected by chance.
 _MAX_BY_CHANCE = 0.01
 _MAX_SHOWN = 3
@@ -178,15 +178,18 @@ def leak_caution(source: FeatureSource, correlation: np.ndarray, y: np.ndarray, 
         if _expected_separators(codes, source.shape[1]) > _MAX_BY_CHANCE:
             return None
         errors = np.array([_share_of_errors(column, codes) for column in values.T])
-        most, other = _MAX_ERRORS, _MIN_NEXT_ERRORS
+        most, other = _MIN_NEXT_ERRORS * _MAX_ERROR_RATIO, _MIN_NEXT_ERRORS
     first = int(np.argmin(errors))
-    if errors[first] > most:
-        return None
     scaled = values - values.mean(axis=0)
     scaled /= np.maximum(np.sqrt((scaled**2).sum(axis=0)), 1e-300)
     different = np.abs(scaled.T @ scaled[:, first]) < _SAME
-    if different.any() and errors[different].min() < other:
-        return None  # Several different features determine the label, so it is easy to predict.
+    if different.any():
+        following = float(errors[different].min())
+        if following < other:
+            return None  # Several different features determine the label, so it is easy to predict.
+        most = following * _MAX_ERROR_RATIO if classes else most
+    if errors[first] > most:
+        return None
     if not different.any() and n_best < len(correlation):
         return None  # A group of many correlated features is a signal rather than a leak.
     names = source.feature_names
