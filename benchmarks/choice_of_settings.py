@@ -1,4 +1,4 @@
-"""Accuracy and time of the choice of settings: the default, its predecessors, fixed settings, L1 and L2 penalties.
+"""Accuracy and time of the choice of settings: the default, an earlier rule, fixed settings, L1 and L2 penalties.
 
 The sets of CHOOSE were used to decide on the rule, the sets of REPORT were not looked at before it was decided. Every data set
 and method adds a line to results/choice_of_settings.jsonl. Lines from the same source are not run again.
@@ -15,8 +15,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
-from coterie.estimators.validated import grid
-from coterie.search.penalty import typical_variance
 
 # Training samples, test samples and draws of each set. None: five outer folds, with two seeds.
 Spec = tuple[int, int, int] | None
@@ -69,17 +66,9 @@ N_PERSONS = 10  # of orl
 MIN_CLASS_SIZE = 8
 MAIN, FIRST = "Coterie", "first rule"
 RIVALS = ("L1 logistic", "L2 logistic", "ridge classifier")
-EARLIER = {"estimator before", "command before", "same, by accuracy"}
 GOAL_POINTS, GOAL_TIME = 1.0, 2.0
 
 Found = dict[tuple[str, str], dict[str, Any]]  # a line of results by set and method
-
-
-class _EarlierGrid(GroupDiscoveryClassifierCV):
-    """Estimator with the earlier range of C."""
-
-    def _penalties(self, view: Any, kinds: Sequence[str]) -> list[float]:
-        return grid(self.Cs, 1e-4, 10.0, lambda: typical_variance(view))
 
 
 def _peer(model: Any, X: Any) -> Any:
@@ -103,20 +92,11 @@ def _fixed(threshold: float, C: float) -> Callable[..., Any]:
     return make
 
 
-def _command_before(X: Any, y: np.ndarray, threads: int) -> Any:
-    kinds = "support" if sparse.issparse(X) else ["support", "groups"]
-    return _EarlierGrid(Cs=5, rule="one_se", predict_with=kinds, random_state=0, n_jobs=threads)
-
-
 METHODS: dict[str, Callable[..., Any]] = {
     MAIN: lambda X, y, threads: GroupDiscoveryClassifierCV(random_state=0, n_jobs=threads),
     FIRST: lambda X, y, threads: GroupDiscoveryClassifierCV(
         Cs=4, predict_with=["support", "groups"], random_state=0, n_jobs=threads
     ),
-    "estimator before": lambda X, y, threads: _EarlierGrid(
-        Cs=10, rule="best", predict_with="support", random_state=0, n_jobs=threads
-    ),
-    "command before": _command_before,
     "same, by accuracy": lambda X, y, threads: GroupDiscoveryClassifierCV(rule="best", random_state=0, n_jobs=threads),
     "fixed, 0.5, C = 0.003": _fixed(0.5, 0.003),
     "fixed, 0.7, C = 0.03": _fixed(0.7, 0.03),
@@ -247,10 +227,9 @@ def main() -> None:
     found = read_lines(path, options)
     sets = {"choose": CHOOSE, "report": REPORT, "table": {}, None: {**CHOOSE, **REPORT}}[options.only]
     warm_up(options.threads)
-    # The costly methods come last, so that a stopped run has the others on every set.
     used = {"khan": None} if options.quick else sets
-    for methods, (name, spec) in product((METHODS.keys() - EARLIER, EARLIER), used.items()):
-        missing = [method for method in METHODS if method in methods and (name, method) not in found]
+    for name, spec in used.items():
+        missing = [method for method in METHODS if (name, method) not in found]
         own = name in ("breast_cancer", "wine")
         if not missing or not (own or any(find_data(f"{name}.{kind}") for kind in ("npz", "svm", "h5ad"))):
             continue
