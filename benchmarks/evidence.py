@@ -66,7 +66,14 @@ PAGES = {
     "grm-tables": Page(("grm_tables.py", "grm_figures.py")),
     "marker-genes-evidence": Page(("marker_genes.py", "class_shares.py")),
     "one-class-evidence": Page(
-        ("one_class.py", "one_class_threshold.py", "one_class_rule.py", "snp_one_class.py", "one_class_validated.py")
+        (
+            "one_class.py",
+            "one_class_threshold.py",
+            "one_class_rule.py",
+            "snp_one_class.py",
+            "one_class_validated.py",
+            "big_one_class.py",
+        )
     ),
     "paper-comparisons": Page(
         (
