@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -123,6 +124,21 @@ def test_columns_that_are_left_out(values, treatment):
     assert list(data.feature_names) == ["a"]
 
 
+@pytest.mark.parametrize("n_repeated", [0, 1])
+def test_long_identifiers_name_the_samples_if_no_value_repeats(tmp_path, n_repeated):
+    """Batches of a file are compared with each other."""
+    names = [f"P{i % (3000 - n_repeated)}" for i in range(3000)]
+    pd.DataFrame({"a": range(3000), "b": names}).to_csv(tmp_path / "x.csv", index=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = open_features(tmp_path / "x.csv", label=False)
+    assert (data.sample_names is not None) == (not n_repeated)
+    if n_repeated:
+        assert "'b' (too many levels (more than 1,000))" in str(caught[0].message)
+    else:
+        assert list(data.sample_names) == names
+
+
 def test_an_identifier_names_the_samples():
     names = [f"P{i}" for i in range(40)]
     frame = pd.DataFrame({"a": range(40), "b": names, "c": names[::-1]})
@@ -192,7 +208,7 @@ def test_the_order_of_day_and_month():
             "the weight in column 'gap' is missing, negative or infinite for 1 of 60 samples. The first is sample 7",
         ),
         ({"covariates": "gap"}, "the covariate 'gap' is missing or infinite for 1 of 60 samples. The first is sample 7"),
-        ({"categories": "note"}, r"column 'note' cannot be read as categories: too many levels \(more than 1,000\)"),
+        ({"categories": "note"}, r"column 'note' cannot be read as categories: identifier \(1,200 different values\)"),
         ({"format": "csv"}, "format='csv' does not apply to a data frame"),
         ({"mixed": True}, "A data frame has no option 'mixed'"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,9 @@ class Column:
     first_non_number: tuple[int, str] | None = None  # sample and text of the first value that is neither a number nor missing
     lowest: float | None = None
     highest: float | None = None
-    values: set[Any] = field(default_factory=set)  # distinct values, at most 1001, if requested
+    # Distinct values as keys, if requested, in the order of the samples: at most 1001, or a million if no value repeats.
+    values: dict[Any, None] = field(default_factory=dict)
+    has_repeats: bool = False  # whether any value repeats, or there are too many to tell
     # For text: number, first sample and first text of each form of numbers (``dialect``), and the first value of no form.
     forms: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     first_of_no_form: tuple[int, str] | None = None
@@ -63,8 +66,8 @@ class Column:
 
     @property
     def n_distinct(self) -> int | None:
-        """Number of distinct values; None for more than a thousand."""
-        return len(self.values) if len(self.values) <= _MAX_DISTINCT else None
+        """Number of distinct values; None for more than a thousand, if any of them repeats."""
+        return None if self.has_repeats and len(self.values) > _MAX_DISTINCT else len(self.values)
 
     @property
     def is_number_like(self) -> bool:
@@ -143,13 +146,13 @@ class Column:
             if ends["min"] is not None:
                 self.lowest = float(ends["min"] if self.lowest is None else min(self.lowest, ends["min"]))
                 self.highest = float(ends["max"] if self.highest is None else max(self.highest, ends["max"]))
-        if len(self.values) > _MAX_DISTINCT or pa.types.is_nested(array.type):
+        if pa.types.is_nested(array.type) or (self.has_repeats and len(self.values) > _MAX_DISTINCT):
             return
-        for value in pc.unique(array).to_pylist():
-            if value is not None:
-                self.values.add(value)
-                if len(self.values) > _MAX_DISTINCT:
-                    return
+        self.values.update((value, None) for value in pc.unique(array).to_pylist() if value is not None)
+        n_values = len(self.values)
+        self.has_repeats |= n_values < self.n_samples - self.n_missing or n_values > _MAX_CODES
+        if self.has_repeats and n_values > _MAX_DISTINCT:
+            self.values = dict.fromkeys(islice(self.values, _MAX_DISTINCT + 1))
 
     def description(self, n_header_lines: int | None = None) -> str:
         """Return the name of the column and the reason why it is not numeric."""
