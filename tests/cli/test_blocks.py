@@ -82,3 +82,23 @@ def test_samples_are_matched_by_a_column_of_names(shell, tmp_path, rng):
     with pytest.raises(ValueError, match=r"left out: 1 \(id\)"):
         coterie.discover({"c": tmp_path / "c.csv", "b": tmp_path / "b.csv"}, frame.label, fast=True)
     assert shell.json(*arguments, "--drop", "id")["groups"]
+
+
+def test_new_tables_are_encoded_like_the_training_data(shell, tmp_path, rng):
+    """New samples have fewer levels, and the files have them in different orders."""
+    site, x = np.array(["north", "south", "east"])[np.arange(60) % 3], rng.standard_normal((60, 2))
+    labels = np.where(x[:, 1] + 2.0 * (site == "north") > 0.7, "case", "control")
+    genes = pd.DataFrame({"id": [f"P{i}" for i in range(60)], "a": x[:, 0], "b": x[:, 1], "y": labels})
+    clinical = genes[["id"]].assign(site=site)
+    genes.to_csv(tmp_path / "rna.csv", index=False)
+    clinical[::-1].to_csv(tmp_path / "clinical.csv", index=False)
+    genes[site != "east"].to_csv(tmp_path / "new.csv", index=False)
+    clinical[site != "east"].sample(frac=1.0, random_state=0).to_csv(tmp_path / "some.csv", index=False)
+    blocks = ["--label", "y", "--block", "clinical=clinical.csv"]
+    shell("discover", "rna.csv", *blocks, "--fast", "--n-features-to-select", "3", "-o", "out")
+    known = {row["sample"]: row["decision"] for row in shell.json("predict", "out", "rna.csv", *blocks)["predictions"]}
+    new = ["predict", "out", "new.csv", "--block", "clinical=some.csv"]
+    assert "DATA is the matrix 'new' here: --block-name renames it." in shell.error(*new)
+    found = {row["sample"]: row["decision"] for row in shell.json(*new, "--block-name", "rna")["predictions"]}
+    assert found == pytest.approx({name: known[name] for name in found}, rel=1e-9)
+    assert set(found) == set(genes["id"][site != "east"])

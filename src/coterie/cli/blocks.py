@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -40,8 +41,22 @@ class BlockOptions:
         bool, option(_PANEL, "Leave out samples that a matrix lacks. By default they are an error.", "--common-samples")
     ] = False
 
-    def joined(self, dataset: Dataset, path: Path, options: DataOptions, console: Console) -> Dataset:
-        """Return the data with the features of all matrices."""
+    def name_of(self, path: Path) -> str | None:
+        """Return the name of the matrix DATA; None without further matrices."""
+        return None if not self.block else stem(path) if self.block_name is None else self.block_name
+
+    def joined(
+        self,
+        dataset: Dataset,
+        path: Path,
+        options: DataOptions,
+        console: Console,
+        columns: Callable[..., dict[str, Any]] | None = None,
+    ) -> Dataset:
+        """Return the data with the features of all matrices.
+
+        ``columns`` returns options for the columns of a further matrix, given its file, its options and its name ``block``.
+        """
         if not self.block:
             if self.block_name is not None or self.common_samples:
                 raise ValueError("--block-name and --common-samples require --block. Name a further matrix with --block.")
@@ -51,7 +66,7 @@ class BlockOptions:
         from coterie.data.blocks import join_blocks
         from coterie.data.readers.formats import FORMATS, detect_format, resolve
 
-        found = {stem(path) if self.block_name is None else self.block_name: dataset}
+        found = {str(self.name_of(path)): dataset}
         for text in self.block:
             name, separator, rest = text.partition("=")
             file = Path(rest if separator else text)
@@ -62,7 +77,9 @@ class BlockOptions:
             known = FORMATS[detect_format(resolved)].options() if resolved.is_file() else ()
             read = [entry for entry in options.read or () if entry.partition("=")[0] in known]
             own = DataOptions(labels=["none"], read=read, keep_numeric=options.keep_numeric, impute=options.impute)
-            found[name] = own.open(file, console, allow_missing=True)
+            found[name] = own.open(
+                file, console, allow_missing=True, **({} if columns is None else columns(file, own, block=name))
+            )
         joined = join_blocks(found, common=self.common_samples)
         how = "name" if joined.sample_names is not None else "position"
         console.note(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from coterie.data import Dataset
+    from coterie.data.encoding import TableEncoding
 
 
 def opening_options(options: DataOptions, path: Path, names: Sequence[str] | None = None) -> DataOptions:
@@ -35,21 +36,34 @@ def opening_options(options: DataOptions, path: Path, names: Sequence[str] | Non
 
 
 def model_columns(
-    estimator: Any, features: np.ndarray, path: Path, options: DataOptions, others: Sequence[str] = ()
+    estimator: Any,
+    features: np.ndarray,
+    path: Path,
+    options: DataOptions,
+    others: Sequence[str] = (),
+    block: str | None = None,
 ) -> dict[str, Any]:
     """Return the argument ``columns`` for a table: features of a model and some others, and no more.
 
-    They are columns by name, or with the encoding of the training data.
+    They are columns by name, or with the encoding of the training data. One of several matrices (``block``) is read in full
+    unless it has an encoding.
     """
     from coterie.data.readers.formats import detect_format, resolve
     from coterie.inputs.naming import names_at
+    from coterie.inputs.opening import NamedColumns
 
     known = names_at(estimator, features)
     file = resolve(path)
     if known is None or not file.is_file():  # opening the file reports the error
         return {}
     kind = options.format or detect_format(file)
-    wanted, encoding = [*known, *others], getattr(estimator, "encoding_", None)
+    encoding: TableEncoding | None = getattr(estimator, "encoding_", None)
+    if block is not None:
+        own = NamedColumns(encoding=encoding, features=known).of_block(block)
+        if own is None:
+            return {}
+        encoding, known = own.encoding, list(own.features or ())
+    wanted = [*known, *others]
     if kind == "h5ad" and encoding is not None:
         return {"columns": encoding.reading(())}
     if kind not in TABLES:

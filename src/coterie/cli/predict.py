@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,14 +95,15 @@ def predict(
         read = estimator.prediction_features_
         if substitutes:
             read = np.union1d(read, estimator.groups_.members)
-        own = {} if blocks.block else model_columns(estimator, read, data, options, others)
+        columns_of = partial(model_columns, estimator, read)
+        own = columns_of(data, options, others=others, block=blocks.name_of(data))
         with_times = survival.settle("auto", options.labels) == "survival"
         used = survival.data_options(options, data) if with_times else opening_options(options, data)
         dataset = used.open(
             data, console, adjusts=True, allow_missing=substitutes or hasattr(estimator, "fill_values_"), **own
         )
         dataset = survival.with_targets(dataset, data, used) if with_times else with_labels(dataset, data, options)
-        dataset = blocks.joined(dataset, data, options, console)
+        dataset = blocks.joined(dataset, data, options, console, columns_of)
         known = _covariates(estimator, dataset) | offsets.for_prediction(estimator, dataset)
         found = None
         if substitutes:
@@ -110,7 +112,8 @@ def predict(
             columns, rows = _table(estimator, dataset, known, at)
         except AbsentFeaturesError as error:
             remedy = " Use --missing substitute to replace them by members of their groups." if error.has_substitutes else ""
-            raise ValueError(f"{error.problem}{remedy}") from error
+            hint = "" if not blocks.block else f" DATA is the matrix {blocks.name_of(data)!r} here: --block-name renames it."
+            raise ValueError(f"{error.problem}{hint}{remedy}") from error
         score = _score(estimator, dataset, known, console)
         if output is not None:
             write_csv(output, rows, columns)

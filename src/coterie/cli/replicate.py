@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -137,12 +138,13 @@ def _replicated(
         console.note(f"Label: {', '.join(labels)}, as in the first cohort. --label names another one.")
     others = [] if offsets.exposure is None else [offsets.exposure]
     read = np.union1d(model.prediction_features_, model.groups_.members)
-    own = {} if blocks.block else model_columns(model, read, path, options, others)
+    columns_of = partial(model_columns, model, read)
+    own = columns_of(path, options, others=others, block=blocks.name_of(path))
     with_times = survival.settle("auto", options.labels) == "survival"
     used = survival.data_options(options, path) if with_times else opening_options(options, path)
     dataset = used.open(path, console, adjusts=True, validates=True, allow_missing=True, **own)
     dataset = survival.with_targets(dataset, path, used) if with_times else with_labels(dataset, path, options)
-    dataset = blocks.joined(dataset, path, options, console)
+    dataset = blocks.joined(dataset, path, options, console, columns_of)
     if dataset.y is None:
         raise ValueError(f"{path} has no labels. Name them with --label.")
     known = offsets.for_prediction(model, dataset)

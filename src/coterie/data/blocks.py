@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.data.dataset import Dataset
+from coterie.data.encoding import TableEncoding
 from coterie.data.imputation import ImputedSource
 from coterie.data.memory import DenseSource, SparseSource, as_source
 from coterie.data.names import PackedStrings, require_unique_names
@@ -390,6 +391,7 @@ def join_blocks(blocks: Mapping[str, Dataset], *, common: bool = False) -> Datas
         _first(sets, lambda own: own.sample_groups),
         {key: codes for own in reversed(sets) for key, codes in own.other_columns.items()},
         _first(sets, lambda own: own.sample_weight),
+        TableEncoding.joined({name: own.encoding for name, own in aligned.items()}),
     )
 
 

@@ -11,15 +11,15 @@ import datetime
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 NUMBER, INDICATOR, LEVELS, DATE = "number", "indicator", "levels", "date"
 KINDS = (NUMBER, INDICATOR, LEVELS, DATE)
-FEATURE, COVARIATE = "feature", "covariate"
-ROLES = (FEATURE, COVARIATE)
+FEATURE, COVARIATE, SAMPLE_NAMES = "feature", "covariate", "sample names"
+ROLES = (FEATURE, COVARIATE, SAMPLE_NAMES)
 # Level of the samples without a value, in columns of categories that have such samples.
 MISSING_LEVEL = "(missing)"
 # Annotations of the features of a table with categories.
@@ -88,7 +88,7 @@ class ColumnEncoding:
         Levels of an indicator or of categories.
     order : {"", "day-first", "month-first"}
         Order of day and month in dates that do not begin with the year.
-    role : {"feature", "covariate"}
+    role : {"feature", "covariate", "sample names"}
         Use of the column. Categories of a covariate have one column less, because the first level is the reference.
     """
 
@@ -152,7 +152,8 @@ class TableEncoding:
     Attributes
     ----------
     columns : tuple of ColumnEncoding
-        Encodings of the covariates, and of the features that are not numbers. All other features are numbers.
+        Encodings of the covariates, and of the features that are not numbers, and the column of the sample names, if it was
+        recognised by its values or stated. All other features are numbers.
 
     Examples
     --------
@@ -182,15 +183,47 @@ class TableEncoding:
         return isinstance(self.columns, tuple) and all(isinstance(c, ColumnEncoding) and _is_valid(c) for c in self.columns)
 
     def without_covariates(self) -> TableEncoding:
-        """Return the encodings of the features only."""
-        return TableEncoding(tuple(column for column in self.columns if column.role == FEATURE))
+        """Return the encodings without those of the covariates."""
+        return TableEncoding(tuple(column for column in self.columns if column.role != COVARIATE))
+
+    @classmethod
+    def joined(cls, encodings: Mapping[str, TableEncoding | None]) -> TableEncoding | None:
+        """Return the encoding of several matrices, whose columns are named ``matrix:column``; None if none has one."""
+        columns = [
+            replace(column, column=f"{block}:{column.column}")
+            for block, encoding in encodings.items()
+            for column in (() if encoding is None else encoding.columns)
+        ]
+        return cls(tuple(columns)) if columns else None
+
+    def of_block(self, block: str) -> TableEncoding | None:
+        """Return the encoding of one of several matrices, with its own names; None if it has none.
+
+        Examples
+        --------
+        >>> from coterie.data.encoding import ColumnEncoding, TableEncoding
+        >>> encoding = TableEncoding((ColumnEncoding("city", "levels", ("Bonn", "Ulm")),))
+        >>> joined = TableEncoding.joined({"clinical": encoding, "rna": None})
+        >>> joined.columns[0].names
+        ('clinical:city=Bonn', 'clinical:city=Ulm')
+        >>> joined.of_block("clinical") == encoding, joined.of_block("rna")
+        (True, None)
+        """
+        own = [(column, strip_block(column.column, block)) for column in self.columns]
+        columns = tuple(replace(column, column=name) for column, name in own if name is not None)
+        return TableEncoding(columns) if columns else None
 
     def reading(self, feature_names: Iterable[str]) -> list[ColumnEncoding]:
-        """Return the encodings of the columns that hold some features and all covariates."""
+        """Return the encodings of the columns that hold some features, all covariates and the sample names."""
         wanted = dict.fromkeys(feature_names)
-        found = [c for c in self.columns if c.role == COVARIATE or not wanted.keys().isdisjoint(c.names)]
+        found = [c for c in self.columns if c.role != FEATURE or not wanted.keys().isdisjoint(c.names)]
         encoded = {name for column in found if column.role == FEATURE for name in column.names}
         return [*found, *(ColumnEncoding(name) for name in wanted if name not in encoded)]
+
+
+def strip_block(name: str, block: str) -> str | None:
+    """Return a name such as ``rna:TP53`` without the name of its block; None if it is that of another block."""
+    return name.removeprefix(f"{block}:") if name.startswith(f"{block}:") else None
 
 
 def annotations_of(columns: Iterable[ColumnEncoding]) -> dict[str, list[str]]:

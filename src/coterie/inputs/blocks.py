@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ def is_blocks(X: Any) -> bool:
 
 
 def open_blocks(
-    X: Mapping[str, Any], y: Any, groups: Any, open_block: Callable[[Any, Any, Any], Dataset | FeatureSource]
+    X: Mapping[str, Any], y: Any, groups: Any, open_block: Callable[[str, Any, Any, Any], Dataset | FeatureSource]
 ) -> Dataset:
     """Return the data set of several matrices of the same samples; see :func:`coterie.data.blocks.join_blocks`.
 
@@ -30,8 +31,8 @@ def open_blocks(
     y, groups : array-like, str or None
         Labels and sample groups. A string is the name of a column of ``obs`` of an AnnData object, or of a file.
     open_block : callable
-        Function of a block, the name of its labels (or None) and the name of its sample groups (or None). It returns a data
-        set or a source.
+        Function of the name of a block, the block, the name of its labels (or None) and the name of its sample groups (or
+        None). It returns a data set or a source.
     """
     if not X:
         raise ValueError("X has no blocks. Pass a dictionary with at least one matrix.")
@@ -49,11 +50,12 @@ def open_blocks(
             raise ValueError(f"Block {name!r} has no features. Leave it out.")
         own = [value if value is not None and _has_column(block, value) else None for value in (label, column)]
         try:
-            opened = open_block(block, *own)
+            opened = open_block(name, block, *own)
         except ValueError as error:
             raise ValueError(f"Block {name!r}: {error}") from error
-        dataset = opened if isinstance(opened, Dataset) else Dataset(opened, sample_names=index_of(block))
-        found[name] = dataset
+        dataset = opened if isinstance(opened, Dataset) else Dataset(opened)
+        # A data frame that was opened as a table has no sample names of its own.
+        found[name] = dataset if dataset.sample_names is not None else replace(dataset, sample_names=index_of(block))
     joined = join_blocks(found)
     for what, wanted, value in (("labels", label, joined.y), ("sample groups", column, joined.sample_groups)):
         if wanted is not None and value is None:

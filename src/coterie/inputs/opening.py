@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 
 from coterie.data.covariates import Covariates, as_covariates, explains_target
 from coterie.data.dataset import Dataset
+from coterie.data.encoding import strip_block
 from coterie.data.errors import is_address
 from coterie.data.source import FeatureSource
 from coterie.data.view import mostly_zero
@@ -119,6 +120,13 @@ class NamedColumns(NamedTuple):
         found |= {} if self.weight is None else {"weight": self.weight}
         return found if self.encoding is None else found | {"columns": self.encoding.reading(self.features or ())}
 
+    def of_block(self, block: str) -> NamedColumns | None:
+        """Return the encoding and the features of one of several matrices; None if no encoded column is to be read."""
+        own = None if self.encoding is None else self.encoding.of_block(block)
+        names = [strip_block(str(name), block) for name in self.features or ()]
+        features = [name for name in names if name is not None]
+        return NamedColumns(encoding=own, features=features) if own is not None and features else None
+
     def reads(self, X: Any) -> bool:
         """Return True if a data frame has columns that the encoding reads."""
         if self.encoding is None:
@@ -167,7 +175,7 @@ def unwrap(
     from coterie.data.store import Store, is_store
 
     if is_blocks(held):
-        held = open_blocks(held, labels, groups, _open_block)
+        held = open_blocks(held, labels, groups, partial(_open_block, named))
         labels, groups = (None if isinstance(given, str) else given for given in (labels, groups))
     in_memory = is_anndata(held) or is_mudata(held)
     options = {} if named is None else named.options
@@ -256,9 +264,11 @@ def _reads_encodings(X: Any) -> bool:
     return FORMATS[name].table or name == "h5ad"
 
 
-def _open_block(X: Any, label: str | None, sample_groups: str | None) -> Dataset | FeatureSource:
+def _open_block(
+    named: NamedColumns | None, name: str, X: Any, label: str | None, sample_groups: str | None
+) -> Dataset | FeatureSource:
     """Open one of several matrices: a data set for a container, else a source."""
-    found = unwrap(X, label, groups=sample_groups)
+    found = unwrap(X, label, groups=sample_groups, named=None if named is None else named.of_block(name))
     if isinstance(found.origin, Dataset):
         return found.origin
     if found.origin is not None:

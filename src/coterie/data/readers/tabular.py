@@ -23,6 +23,7 @@ from coterie.data.encoding import (
     LEVELS,
     NUMBER,
     PLAIN_NUMBERS,
+    SAMPLE_NAMES,
     ColumnEncoding,
     NumberFormat,
     TableEncoding,
@@ -132,6 +133,9 @@ class TabularReader(Reader):
                 raise DataFileError(f"{option}={self._name(self._label_column)!r} is the column of the labels.", self.path)
         if self._name_column in dropped:
             self._name_column = None
+        if self._name_column is None and names is not None:
+            own = {c.column for c in self._known or () if c.role == SAMPLE_NAMES}
+            self._name_column = next((j for j, name in enumerate(names) if name in own and j not in dropped), None)
         if both := sorted(dropped.intersection(self._covariate_columns)):
             raise DataFileError(f"drop={self._name(both[0])!r} is a covariate. Remove it from one of the lists.", self.path)
         special = (self._label_column, self._name_column, self._group_column, self._weight_column)
@@ -176,6 +180,8 @@ class TabularReader(Reader):
             self.feature_names = PackedStrings.pack(names)
         self.feature_info = {name: PackedStrings.pack(texts) for name, texts in annotations_of(own).items()}
         kept = [e for e in self._encodings.values() if e.kind != NUMBER or e.role == COVARIATE]
+        if self._name_column is not None and (self._sample_names is not None or "sample_names" in self.notes):
+            kept.append(ColumnEncoding(self._name(self._name_column), role=SAMPLE_NAMES))
         self.encoding = TableEncoding(tuple(kept)) if kept and self._column_names is not None else None
 
     def _name(self, column: int) -> str:
