@@ -74,6 +74,20 @@ def test_planted_groups_are_found_with_a_certificate(ties, is_sparse):
     assert model.score(X, y) > 0.7
 
 
+def test_samples_censored_before_the_first_event_change_nothing():
+    X, y = hazards(n=100)
+    early = np.column_stack([np.full(30, y[:, 0].min() / 2), np.zeros(30)])
+    others = np.random.default_rng(1).standard_normal((30, X.shape[1]))
+    others[:, 5] += 3.0
+    options = {"n_features_per_round": 1, "standardize": False, "C": 1.0, "correlation": None}
+    expected = GroupDiscoverySurvival(8, **options).fit(X, y)
+    found = GroupDiscoverySurvival(8, **options).fit(np.vstack([X, others]), np.vstack([y, early]))
+    assert found.support_features_.tolist() == expected.support_features_.tolist()
+    assert found.support_coef_ == pytest.approx(expected.support_coef_, rel=1e-8)
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-8)
+    assert not found.dual_coef_.reshape(-1)[100:].any()
+
+
 def test_all_forms_of_targets_are_equivalent():
     X, y = hazards(n=60)
     time, event = y[:, 0], y[:, 1].astype(bool)
