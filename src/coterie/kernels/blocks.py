@@ -50,7 +50,7 @@ def values_by_label(labels, values, out):
 
 @kernel()
 def shares_by_label(labels, values, weight, sums, out):
-    """Write ``values[labels[i]]`` times the share of a sample's weight in the sum of its label to ``out[i]``, 0 for no label."""
+    """Write ``values[labels[i]]`` times the share of a sample's weight in that of its label to ``out[i]``, 0 without label."""
     for i in range(labels.shape[0]):
         label = labels[i]
         share = weight[i] / sums[label] if label >= 0 else 0.0

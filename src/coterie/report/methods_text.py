@@ -115,9 +115,9 @@ def _purpose(found: Discovery) -> str:
     if found.task == "one-class":
         return "are typical of the samples"
     if found.task == "survival":
-        return (
-            f"predict the survival time ({target['events']:,} events)" if "events" in target else "predict the survival time"
-        )
+        counts = [f"{target['events']:,} events"] if "events" in target else []
+        counts += [f"{target['delayed']:,} samples with delayed entry"] if target.get("delayed") else []
+        return f"predict the survival time ({', '.join(counts)})" if counts else "predict the survival time"
     if target.get("targets"):
         return f"predict {len(target['targets'])} targets together ({_listed(list(target['targets']))})"
     if target.get("classes"):
