@@ -98,7 +98,8 @@ Parameters = Annotated[
             "Cs": "Values of C to choose from, or their number.",
             "thresholds": "Thresholds to choose from.",
             "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
-            "chooses. auto: groups for classes, both for other tasks; support for more than 2,000 samples.",
+            "chooses. auto: groups for classes and survival, both for numbers, support for one class; support for more than "
+            "2,000 samples.",
             "contamination": "Share of the normal samples to reject (one-class), at most 0.5.",
             "threshold_rule": "Threshold (one-class): the quantile at --contamination of training samples or, with --fast, of "
             "held_out ones, or the margin of the papers.",

@@ -371,7 +371,8 @@ class GroupDiscoverySurvivalCV(ValidatedDiscovery, GroupDiscoverySurvival):
     %(grouping)s
 
     predict_with : {"auto", "support", "groups"} or list of these, default="auto"
-        Features used for prediction. From a list, validation chooses. ``"auto"`` stands for ``"support"``.
+        Features used for prediction. From a list, validation chooses. ``"auto"`` stands for ``"groups"``, and for
+        ``"support"`` with more than 2,000 samples.
 
     %(standardize_choice)s
 
@@ -420,8 +421,8 @@ class GroupDiscoverySurvivalCV(ValidatedDiscovery, GroupDiscoverySurvival):
         **validated_rules(GroupDiscoverySurvival),
         "scoring": OneOf(*SCORES, None) | Function(),
     }
-    # A model on whole groups is a fit without a compiled solver. It is a candidate on request only.
-    _automatic_kinds = ("support",)
+    # Models of the support features alone predict less well (docs/evidence/survival-evidence.md).
+    _automatic_kinds = ("groups",)
 
     def __init__(
         self,

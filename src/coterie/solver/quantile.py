@@ -247,7 +247,7 @@ class Quantile:
     def error_measure(self) -> ErrorMeasure:
         """The pinball loss."""
         of, constant = partial(_pinball, quantile=self.quantile), partial(_empirical, quantile=self.quantile)
-        return ErrorMeasure("d2_pinball", f"D² (pinball loss of the quantile {self.quantile:g})", of, constant)
+        return ErrorMeasure("d2_pinball", "D² (pinball loss)", of, constant)
 
     @property
     def family(self) -> Family:
