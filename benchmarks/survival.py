@@ -150,6 +150,8 @@ class Coxnet:
 
     def __init__(self, X: pd.DataFrame, y: np.ndarray) -> None:
         alphas = self._path(X, y, alpha_min_ratio=0.01, n_alphas=50)[1].alphas_
+        # The path ends when the deviance hardly changes any more, and much too early if columns are collinear.
+        self.is_complete = len(alphas) >= 40
         scores = []
         for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y["event"]):
             scaler, model = self._path(X.iloc[train], y[train], alphas=alphas)
@@ -183,20 +185,25 @@ _VARIANTS: dict[str, dict[str, object]] = {
 
 
 def sets(found: dict[str, Data], repeats: list[int]) -> None:
-    """Print the mean concordance index of the whole procedures on outer folds, and the mean number of features."""
+    """Print the mean concordance index of the whole procedures on outer folds, and the mean number of features.
+
+    Sets for which the path of Coxnet ends early are marked and left out of the mean.
+    """
     names = [*_VARIANTS, "Coxnet"]
     print("| data set | samples × features, events | " + " | ".join(names) + " | groups − Coxnet |")
     print("| --- " * (len(names) + 3) + "|")
     differences, means = [], []
     for name, (X, y) in found.items():
-        scores, sizes = [], []
+        scores, sizes, is_complete = [], [], True
         for repeat in repeats:
             for train, test in StratifiedKFold(5, shuffle=True, random_state=repeat).split(X, y["event"]):
                 models: list[object] = [
                     GroupDiscoverySurvivalCV(min(50, X.shape[1]), random_state=repeat, **options).fit(X.iloc[train], y[train])
                     for options in _VARIANTS.values()
                 ]
-                models.append(Coxnet(X.iloc[train], y[train]))
+                peer = Coxnet(X.iloc[train], y[train])
+                is_complete = is_complete and peer.is_complete
+                models.append(peer)
                 scores.append([concordance_index(y[test], model.predict(X.iloc[test])) for model in models])
                 sizes.append([model.n_features_ for model in models])
         table, size = np.array(scores), np.mean(sizes, axis=0)
@@ -204,9 +211,13 @@ def sets(found: dict[str, Data], repeats: list[int]) -> None:
         cells = [f"{mean:.3f} ({count:.0f})" for mean, count in zip(table.mean(axis=0), size, strict=True)]
         error = own.std(ddof=1) / np.sqrt(len(own))
         about = f"{len(X):,} × {X.shape[1]}, {int(y['event'].sum())}"
-        print(f"| {name} | {about} | {' | '.join(cells)} | {own.mean():+.3f} ± {error:.3f} |", flush=True)
-        differences.append(own.mean())
-        means.append(table.mean(axis=0))
+        print(
+            f"| {name}{'' if is_complete else ' †'} | {about} | {' | '.join(cells)} | {own.mean():+.3f} ± {error:.3f} |",
+            flush=True,
+        )
+        if is_complete:
+            differences.append(own.mean())
+            means.append(table.mean(axis=0))
     cells = [f"{mean:.3f}" for mean in np.mean(means, axis=0)]
     print(f"| mean | | {' | '.join(cells)} | {np.mean(differences):+.3f} |")
 
