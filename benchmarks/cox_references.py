@@ -79,9 +79,31 @@ def main() -> None:
         rows.append((f"scikit-survival, Uno's index, ties={tied}",
                      abs(concordance_index(y, risk, censoring=y, tau=tau)
                          - concordance_index_ipcw(structured, structured, risk, tau=tau)[0])))  # fmt: skip
-    rows += with_skglm()
+    rows += with_entry_times() + with_skglm()
     for name, difference in rows:
         print(f"{name:70s} {difference:.1e}")
+
+
+def with_entry_times() -> list[tuple[str, float]]:
+    """Return differences from lifelines with entry times: coefficients, and the increase of the baseline hazard."""
+    import pandas as pd
+
+    rows = []
+    for tied in (False, True):
+        X, time, event = simulated(600, ties=tied)
+        entry = np.random.default_rng(1).uniform(0.0, np.quantile(time, 0.5), len(time))
+        entry = np.floor(entry) if tied else entry
+        seen = entry < time
+        X, table = X[seen], pd.DataFrame({"time": time, "event": event, "entry": entry})[seen].reset_index(drop=True)
+        frame = pd.DataFrame(X).join(table)
+        reference = CoxPHFitter().fit(frame, "time", "event", entry_col="entry", fit_options={"precision": 1e-10})
+        own = fitted(X, table, 1e7, "efron")
+        rows.append((f"lifelines, entry times, efron, ties={tied}", np.abs(own.coef_ - reference.params_.to_numpy()).max()))
+        loss = CoxLoss(survival_targets(table["event"], table["time"], entry=table["entry"]), np.ones(len(X)), 1.0, "efron")
+        value = loss.evaluate(np.zeros((len(X), 1))).value - loss.evaluate((X @ own.coef_)[:, None]).value
+        statistic = reference.log_likelihood_ratio_test().test_statistic
+        rows.append((f"lifelines, entry times, likelihood ratio statistic, ties={tied}", abs(2 * value - statistic)))
+    return rows
 
 
 def with_skglm() -> list[tuple[str, float]]:

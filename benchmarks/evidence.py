@@ -89,7 +89,7 @@ PAGES = {
     "paper-daf": Page(()),
     "paper-gdm": Page(()),
     "paper-grm": Page(()),
-    "outcomes-evidence": Page(("outcomes.py",), by_hand=True),
+    "outcomes-evidence": Page(("outcomes.py", "quantiles.py"), by_hand=True),
     "pitfalls": Page(("pitfalls.py",)),
     "plain-estimators": Page(("plain_estimators.py",)),
     "plink-clump-evidence": Page(("plink_clump.py",)),

@@ -191,7 +191,7 @@ def test_offset_of_numbers_requires_a_loss_that_uses_it():
             return SquaredLoss(targets.values, weight, C, fit_intercept)
 
     X, y, offset, _ = numbers()
-    with pytest.raises(ValueError, match="requires a loss that uses it: 'squared', 'huber', 'poisson' or 'gamma'"):
+    with pytest.raises(ValueError, match="requires a loss that uses it: 'squared', 'huber', 'quantile', 'poisson' or 'gamma'"):
         GroupDiscoveryRegressor(3, loss=Other).fit(X, y, offset=offset)
 
 

@@ -35,6 +35,26 @@ def test_command(shell, form):
     assert [float(row["survival 2"]) for row in rows] == pytest.approx(expected[:, 1])
 
 
+def test_entry_times(shell):
+    X, y = table(120)
+    y["joined"] = 0.3 * y["days"] * (np.arange(120) % 2)
+    X.assign(**y).to_csv(shell.folder / "data.csv", index=False)
+    columns = ["--time", "days", "--event", "died", "--strata", "site", "--entry", "joined"]
+    options = ["--n-pairs", "2", "--n-permutations", "0", "--max-features-to-select", "3", "--Cs", "2"]
+    shell("discover", shell.folder / "data.csv", *columns, "-o", shell.folder / "out", *options)
+    content = json.loads((shell.folder / "out" / "result.json").read_text())
+    assert content["target"]["delayed"] == 60
+    assert "joined" not in {member["name"] for group in content["groups"] for member in group["members"]}
+    model = coterie.load(shell.folder / "out" / "model.coterie")
+    risk, first = model.predict(X), y["died"] & (y["site"] == "a")
+    steps = [1.0 / np.exp(risk[(y["site"] == "a") & (y["days"] >= t) & (y["joined"] < t)]).sum() for t in y["days"][first]]
+    assert model.cumulative_baseline_hazard_[0, -1] == pytest.approx(sum(steps))
+    own = y.rename(columns={"days": "time", "died": "event", "site": "stratum", "joined": "entry"})
+    result = shell("predict", shell.folder / "out", shell.folder / "data.csv", *columns, "-o", shell.folder / "risks.csv")
+    assert f"concordance index: {model.score(X, own):.4f}" in result.stderr
+    assert "60 samples with delayed entry" in (shell.folder / "out" / "methods.txt").read_text()
+
+
 def test_command_with_other_columns(shell):
     X, y = table(60)
     np.savez(shell.folder / "data.npz", X=X.to_numpy(), days=y["days"], died=y["died"].astype(int))
@@ -53,6 +73,7 @@ def test_command_with_other_columns(shell):
     ("options", "text"),
     [
         (["--task", "survival", "--time", "days"], "Survival times require both --time and --event."),
+        (["--entry", "days"], "Survival times require both --time and --event."),
         (["--event", "died"], "Survival times require both --time and --event."),
         (["--time", "days", "--event", "died", "--label", "site"], "--label and --time cannot be combined."),
         (["--time", "days", "--event", "died", "--task", "regression"], "require --task survival, not regression."),

@@ -161,3 +161,23 @@ def test_tests_of_numbers_with_outliers_keep_their_level():
         joint.append(HUBER.tests(design_of(X[:, :8]), y, np.ones(150)).p_value[1:])
     assert 0.035 <= (np.concatenate(alone) <= 0.05).mean() <= 0.06
     assert 0.02 <= (np.concatenate(joint) <= 0.05).mean() <= 0.08
+
+
+def test_moments_of_the_null_model():
+    """Poisson moments without overdispersion, else those of a negative binomial distribution with the same variance."""
+    design = np.ones((40, 1))
+    even = POISSON.null(design, np.tile([2.0, 3.0], 20), np.ones(40))
+    assert even.variance == pytest.approx(np.full(40, 2.5))
+    assert even.third == pytest.approx(np.full(40, 2.5))
+    wide = POISSON.null(design, np.tile([0.0, 10.0], 20), np.ones(40))
+    assert (wide.variance > 25.0).all()  # larger than the mean of 5 by the dispersion
+    assert wide.third == pytest.approx(wide.variance * (2.0 * wide.variance / 5.0 - 1.0))
+    assert wide.residual.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_constant_columns_have_no_joint_test(rng):
+    design = np.column_stack([np.ones(50), rng.standard_normal(50), np.zeros(50)])
+    for family, y in ((POISSON, rng.poisson(2.0, 50).astype(float)), (HUBER, rng.standard_normal(50))):
+        found = family.tests(design, y, np.ones(50))
+        assert np.isnan(found.error).tolist() == [False, False, True]
+        assert found.p_value[2] == 1.0

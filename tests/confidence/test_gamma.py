@@ -48,6 +48,48 @@ def test_effects_against_scikit_learn_and_the_bootstrap(rng):
     assert (clustered.error >= own.error).all()
 
 
+@pytest.mark.parametrize("heavy", [False, True])
+def test_standard_errors_by_definition(rng, heavy):
+    """The larger of the quasi-likelihood's and HC3, given the coefficients. The spread depends on a feature, or not."""
+    design = design_of(np.column_stack([rng.standard_normal((40, 1)), rng.random((40, 1)) < 0.15]))
+    weight = rng.integers(1, 3, 40).astype(float)
+    y = np.exp(0.3 * design[:, 1]) * rng.gamma(2.0, 0.5, 40) ** (np.abs(design[:, 2]) if heavy else 1.0)
+    found = FAMILY.effects(design, y, weight)
+    residual = y / (weight @ y / weight.sum()) * np.exp(-design @ found.effect) - 1.0  # Effects are relative to the mean.
+    inverse = np.linalg.inv((design.T * weight) @ design)
+    free = weight.sum() - 3
+    classical = np.sqrt(weight @ residual**2 / free * np.diag(inverse))
+    repeated = np.repeat(np.arange(40), weight.astype(int))
+    rows = design[repeated]
+    hat = np.einsum("ij,jk,ik->i", rows, inverse, rows) * weight[repeated]
+    scores = rows * (residual[repeated] / (1.0 - hat))[:, None]
+    robust = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
+    assert (classical > robust).any() or heavy
+    assert (robust > classical).any()
+    np.testing.assert_allclose(found.error, np.maximum(classical, robust), rtol=1e-6)
+    assert found.freedom == free
+
+
+def test_no_standard_errors_without_degrees_of_freedom(rng):
+    found = FAMILY.effects(design_of(rng.standard_normal((5, 4))), rng.gamma(2.0, 1.0, 5), np.ones(5))
+    assert np.isnan(found.error).all()
+    assert np.isnan(found.freedom)
+    assert np.isfinite(found.effect).all()
+
+
+def test_residuals_of_a_null_model_without_features_sum_to_zero(rng):
+    y, weight, offset = rng.gamma(2.0, 50.0, 30), rng.random(30), 5.0 * rng.standard_normal(30)
+    fit = FAMILY.null(np.ones((30, 1)), y, weight, offset)
+    assert weight @ fit.residual == pytest.approx(0.0, abs=1e-13)
+    ratio = y * np.exp(-offset)
+    np.testing.assert_allclose(fit.residual, ratio / (weight @ ratio / weight.sum()) - 1.0, atol=1e-10)
+    constant = FAMILY.effects(np.ones((30, 1)), y, weight, offset=offset)
+    assert constant.effect == pytest.approx([0.0], abs=1e-9)  # relative to the best constant, so that the prior has no effect
+    two = np.column_stack([np.ones(30), rng.standard_normal(30)])
+    # With a feature, the weak prior of the intercept leaves a rest, which is part of the definition.
+    assert abs(weight @ FAMILY.null(two, y, weight).residual) > 1e-12
+
+
 def test_the_statistic_is_that_of_the_score_test(rng):
     X, K = rng.standard_normal((300, 4)), rng.standard_normal((300, 1))
     offset = rng.standard_normal(300)

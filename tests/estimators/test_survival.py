@@ -74,6 +74,20 @@ def test_planted_groups_are_found_with_a_certificate(ties, is_sparse):
     assert model.score(X, y) > 0.7
 
 
+def test_samples_censored_before_the_first_event_change_nothing():
+    X, y = hazards(n=100)
+    early = np.column_stack([np.full(30, y[:, 0].min() / 2), np.zeros(30)])
+    others = np.random.default_rng(1).standard_normal((30, X.shape[1]))
+    others[:, 5] += 3.0
+    options = {"n_features_per_round": 1, "standardize": False, "C": 1.0, "correlation": None}
+    expected = GroupDiscoverySurvival(8, **options).fit(X, y)
+    found = GroupDiscoverySurvival(8, **options).fit(np.vstack([X, others]), np.vstack([y, early]))
+    assert found.support_features_.tolist() == expected.support_features_.tolist()
+    assert found.support_coef_ == pytest.approx(expected.support_coef_, rel=1e-8)
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-8)
+    assert not found.dual_coef_.reshape(-1)[100:].any()
+
+
 def test_all_forms_of_targets_are_equivalent():
     X, y = hazards(n=60)
     time, event = y[:, 0], y[:, 1].astype(bool)
@@ -106,6 +120,41 @@ def test_survival_function_is_breslows(rng):
     assert at == pytest.approx(np.column_stack([np.ones(5), expected[:, 3], expected[:, -1]]))
     with pytest.raises(ValueError, match="times must be a flat list"):
         model.predict_survival_function(X, times=[np.nan])
+
+
+def delayed(n=200, seed=4):
+    """Return features and targets of samples that come under observation at different times, as a data frame."""
+    X, y = hazards(seed, n=3 * n)
+    entry = np.random.default_rng(seed).uniform(0.0, 0.6, 3 * n)
+    seen = np.flatnonzero(entry < y[:, 0])[:n]
+    return X[seen], pd.DataFrame({"start": entry[seen], "stop": y[seen, 0], "event": y[seen, 1]})
+
+
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+def test_entry_times(ties):
+    X, y = delayed()
+    model = GroupDiscoverySurvival(2, n_features_per_round=1, ties=ties).fit(X, y)
+    assert sorted(sorted(group.members.tolist()) for group in model.groups_) == [[3, 18], [8, 23]]
+    assert model.dual_gap_ <= 1e-10
+    start, stop, event = (y[name].to_numpy() for name in y)
+    risk, times = model.predict(X), np.sort(stop[event == 1])
+    steps = [1.0 / np.exp(risk[(stop >= t) & (start < t)]).sum() for t in times]
+    assert model.event_times_ == pytest.approx(times)
+    assert model.cumulative_baseline_hazard_ == pytest.approx(np.cumsum(steps))
+    structured = np.array(list(zip(event == 1, stop, start, strict=True)), dtype=[("e", "?"), ("t", "f8"), ("Entry", "f8")])
+    again = GroupDiscoverySurvival(2, n_features_per_round=1, ties=ties).fit(X, structured)
+    assert np.array_equal(again.support_coef_, model.support_coef_)
+    pairs = [(i, j) for i in np.flatnonzero(event) for j in range(200) if start[j] < stop[i] < stop[j]]
+    assert model.score(X, y) == pytest.approx(np.mean([risk[i] > risk[j] for i, j in pairs]))
+
+
+def test_entry_times_are_used_in_every_fold():
+    X, y = delayed()
+    model = GroupDiscoverySurvivalCV(6, nested=True, random_state=0).fit(X, y)
+    assert {3, 8} <= {feature for group in model.groups_ for feature in group.members}
+    assert model.held_out_scores_["concordance_index"] > 0.7
+    with pytest.raises(ValueError, match="scoring='concordance_index_ipcw' does not support entry times"):
+        GroupDiscoverySurvivalCV(6, scoring="concordance_index_ipcw").fit(X, y)
 
 
 def test_strata_have_their_own_baselines():
@@ -219,6 +268,10 @@ def test_deviance_of_folds_is_that_of_scaled_outputs():
     assert plain == pytest.approx(min(map(slow, slopes)), rel=1e-5)
 
 
+def with_entry(y, entry):
+    return pd.DataFrame({"time": y[:, 0], "event": y[:, 1], "entry": entry})
+
+
 @pytest.mark.parametrize(
     ("y", "text"),
     [
@@ -239,6 +292,13 @@ def test_deviance_of_folds_is_that_of_scaled_outputs():
         (
             lambda y: pd.DataFrame({"event": y[:, 1], "time": y[:, 0], "stratum": ["a", None] * 30}),
             "stratum of sample 1 is mis",
+        ),
+        (lambda y: with_entry(y, 2.0 * y[:, 0]), "The entry 2 of sample 0 is not before its time 1"),
+        (lambda y: with_entry(y, 0.5 * y[:, 0] - 1.0), "The entry -0.5 of sample 0 is negative"),
+        (lambda y: with_entry(y, np.full(60, np.nan)), "The entry of sample 0 is NaN"),
+        (
+            lambda y: with_entry(np.column_stack([np.arange(60) + 1.0, y[:, 1]]), np.arange(60)),
+            "no event at which two samples",
         ),
         (lambda y: [[1.0, 1], [2.0]], "y must have two or three columns of equal length"),
     ],
@@ -272,3 +332,5 @@ def test_records_of_targets_are_accepted_again():
     targets = model._read(X, np.column_stack([y, np.arange(60) % 2])).targets
     assert targets.dtype == SURVIVAL
     assert np.array_equal(clone(model)._read(X, targets).targets, targets)
+    targets = model._read(*delayed()).targets
+    assert np.array_equal(clone(model)._read(delayed()[0], targets).targets, targets)

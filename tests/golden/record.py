@@ -202,6 +202,81 @@ for label, options in ONE_CLASS.items():
         return [GDO(**options).fit(X), GDO(**options).fit(dense[:, dense.any(axis=0)]), GDO(**options).fit(X).predict(X)]
 
 
+def outcomes(n: int = 250, m: int = 300) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
+    """Return blocks of correlated features, a linear predictor of two of them, and the generator for the targets."""
+    rng = np.random.default_rng(6)
+    X = np.repeat(rng.standard_normal((n, m // 5)), 5, axis=1) + 0.4 * rng.standard_normal((n, m))
+    return X, 0.5 * X[:, 10] - 0.5 * X[:, 60], rng
+
+
+def both_losses(X: np.ndarray, y: np.ndarray, **options: Any) -> Any:
+    """Return plain and validated regressors, and effects, with a loss for numbers."""
+    offset = {"offset": options.pop("offset")} if "offset" in options else {}
+    plain = GDR(6, **options).fit(X, y, **offset)
+    validated = coterie.GroupDiscoveryRegressorCV(8, Cs=2, cv=3, random_state=0, **options).fit(X, y, **offset)
+    sparse_fit = GDR(6, standardize=True, **options).fit(sparse.csc_array(np.where(X > 0.5, X, 0.0)), y, **offset)
+    effects = coterie.group_effects(plain, X, y, **offset).attach(plain.groups_)
+    return [plain, validated, sparse_fit, effects, plain.predict(X, **offset)]
+
+
+@case("loss: logistic")
+def _() -> Any:
+    X, eta, rng = outcomes()
+    codes = np.digitize(eta + rng.logistic(size=len(eta)), [0.0, 1.0])
+    kind = coterie.GroupDiscoveryClassifierCV
+    fits = [GDC(6, loss="logistic").fit(X, codes > 0), GDC(6, loss="logistic").fit(X, codes)]
+    return [*fits, kind(8, loss="logistic", Cs=2, cv=3, random_state=0).fit(X, codes > 0), fits[0].predict_proba(X)]
+
+
+@case("loss: poisson, with an offset")
+def _() -> Any:
+    X, eta, rng = outcomes()
+    offset = np.log(rng.uniform(0.5, 4.0, len(eta)))
+    return both_losses(X, rng.poisson(np.exp(eta + offset)).astype(float), loss="poisson", offset=offset)
+
+
+@case("loss: gamma, with an offset")
+def _() -> Any:
+    X, eta, rng = outcomes()
+    offset = np.log(rng.uniform(0.5, 4.0, len(eta)))
+    return both_losses(X, np.exp(5.0 + eta + offset) * rng.gamma(2.0, 0.5, len(eta)), loss="gamma", offset=offset)
+
+
+@case("loss: poisson and gamma, several targets")
+def _() -> Any:
+    X, eta, rng = outcomes()
+    y = np.column_stack([np.exp(eta) * rng.gamma(2.0, 0.5, len(eta)), np.exp(3.0 - eta) * rng.gamma(4.0, 0.25, len(eta))])
+    return [GDR(6, loss="gamma").fit(X, y), GDR(6, loss="poisson").fit(X, np.ceil(y))]
+
+
+@case("loss: huber")
+def _() -> Any:
+    X, eta, rng = outcomes()
+    return both_losses(X, eta + rng.standard_t(2, len(eta)), loss="huber")
+
+
+@case("loss: quantile")
+def _() -> Any:
+    X, eta, rng = outcomes()
+    y = eta + rng.standard_t(2, len(eta))
+    return [both_losses(X, y, loss="quantile"), both_losses(X, y, loss="quantile", quantile=0.9)]
+
+
+@case("survival times, with ties, strata and entry times")
+def _() -> Any:
+    X, eta, rng = outcomes()
+    time, end = rng.exponential(np.exp(-2.0 * eta)), rng.exponential(2.0, len(eta))
+    stop = np.ceil(10 * np.minimum(time, end))
+    y = np.column_stack([stop, time <= end])
+    strata = np.column_stack([y, np.arange(len(y)) % 2])
+    entry = np.zeros(len(y), dtype=[("event", "?"), ("time", "f8"), ("entry", "f8")])
+    entry["event"], entry["time"], entry["entry"] = time <= end, stop, np.floor(0.5 * rng.random(len(y)) * stop)
+    kind = coterie.GroupDiscoverySurvival
+    fits = [kind(6, ties=ties).fit(X, target) for ties in ("breslow", "efron") for target in (y, strata, entry)]
+    chosen = coterie.GroupDiscoverySurvivalCV(8, Cs=2, cv=3, nested=True, random_state=0).fit(X, y)
+    return [*fits, chosen, coterie.group_effects(fits[0], X, y).attach(fits[0].groups_), fits[0].predict(X)]
+
+
 @case("separable classes: the interior-point method")
 def _() -> Any:
     rng = np.random.default_rng(5)

@@ -21,6 +21,8 @@ def cohort(kind, n=60):
         return X, np.where(score + rng.logistic(size=n) > 0, "case", "control")
     if kind == "counts":
         return X, rng.poisson(np.exp(0.4 * score)).astype(float)
+    if kind == "positive":
+        return X, np.exp(0.3 * score) * rng.gamma(3.0, 1.0, n)
     if kind == "survival":
         return X, np.column_stack([rng.exponential(np.exp(-score)), rng.random(n) < 0.8])
     if kind == "several":
@@ -38,6 +40,8 @@ CASES = [
     ("classes", {**FAST, "standardize": False, "threshold": 0.85, "C": 0.05}, ["not scaled", "at least 0.85", "C = 0.05"]),
     ("classes", {**FAST, "label": "status"}, ["the classes of 'status'"]),
     ("numbers", {**FAST, "loss": "huber"}, ["Huber loss", "a Huber regression", "units of the target"]),
+    ("numbers", {**FAST, "loss": "quantile", "quantile": 0.8}, ["pinball loss", "the quantile 0.8", "a quantile regression"]),
+    ("positive", {**FAST, "loss": "gamma"}, ["gamma deviance", "ratios of means", "a gamma regression"]),
     ("numbers", {**FAST, "correlation": None}, ["every group is a single feature"]),
     ("numbers", {**FAST, "correlation": "spearman"}, ["absolute Spearman correlation"]),
     ("numbers", {**FAST, "fixed_features": [2]}, ["fixed in advance"]),

@@ -132,3 +132,10 @@ def test_continuous_columns_are_not_compared_for_long(rng):
     np.testing.assert_array_equal(rows.refine(X), np.zeros(100))
     assert rows.is_all
     assert rows.refine(np.ones((100, 1))) is None
+
+
+def test_samples_without_a_row_have_no_residual():
+    """Also if their weight is positive, such as that of samples censored before the first event."""
+    rows = Rows(np.array([0, -1, 0, 1, -1]))
+    found = rows.divide(np.array([[3.0, 6.0], [8.0, 2.0]]), np.array([1.0, 5.0, 2.0, 4.0, 0.0]))
+    assert found.tolist() == [[1.0, 2.0], [0.0, 0.0], [2.0, 4.0], [8.0, 2.0], [0.0, 0.0]]

@@ -1,4 +1,4 @@
-"""Logistic, Poisson, gamma and Huber losses: definitions, certificates, cvxpy and scikit-learn as references."""
+"""Logistic, Poisson, gamma, Huber and quantile losses: definitions, certificates, cvxpy and scikit-learn as references."""
 
 import cvxpy as cp
 import numpy as np
@@ -21,7 +21,7 @@ from coterie.solver.regression import huber_width
 from coterie.solver.ridge import fit_ridge
 from coterie.solver.smooth_losses import Huber, HuberLoss, LogisticLoss, PoissonLoss
 
-NAMES = ["logistic", "several", "poisson", "exposed", "gamma", "huber"]
+NAMES = ["logistic", "several", "poisson", "exposed", "gamma", "huber", "quantile"]
 
 
 def made(name, rng, n=60, C=1.0, fit_intercept=True, weight=None, outputs=0.0):
@@ -55,6 +55,14 @@ def made(name, rng, n=60, C=1.0, fit_intercept=True, weight=None, outputs=0.0):
         return loss, lambda z: (y * np.exp(-z[:, 0] - offset) - 1 - np.log(y) + z[:, 0] + offset)[:, None]
     y = outputs + rng.standard_t(1.5, size=n) + 5.0 * fit_intercept
     absolute = lambda z: np.abs(y[:, None] - z)  # noqa: E731
+    if name == "quantile":  # 1.6 times the pinball loss of the quantile 0.2 outside ±0.8, tangents in between
+
+        def smoothed(z):
+            error = y[:, None] - z
+            pinball = np.maximum(0.2 * error, -0.8 * error)
+            return np.where(absolute(z) <= 0.8, (error - 0.48) ** 2 / 2, 1.6 * pinball - 0.32 + 0.48**2 / 2)
+
+        return HuberLoss(y, weight, C, fit_intercept, 0.8, -0.48), smoothed
     return (
         HuberLoss(y, weight, C, fit_intercept, 0.8),
         lambda z: np.where(absolute(z) <= 0.8, absolute(z) ** 2 / 2, 0.8 * (absolute(z) - 0.4)),
@@ -180,7 +188,8 @@ def weighted_sum(name, loss, Z, W, b):
     if isinstance(loss, GammaLoss):
         margin = u + loss.offset - np.log(loss.targets)
         return weight @ (cp.exp(-margin) + margin - 1)
-    return weight @ (0.5 * cp.huber(loss.targets - u, loss.width))
+    error = loss.targets - u
+    return weight @ (0.5 * cp.huber(error, loss.width) + loss.tilt * error + 0.5 * loss.tilt**2)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -242,7 +251,7 @@ def test_merged_rows_are_exact(rng, name):
     merged = loss.merged(rows)
     z = np.outer(column, rng.standard_normal(loss.n_outputs))
     whole, part = loss.evaluate(z), merged.evaluate(z[rows.first])
-    assert name in ("huber", "exposed", "gamma") or len(rows.first) < 120
+    assert name in ("huber", "quantile", "exposed", "gamma") or len(rows.first) < 120
     assert part.value == pytest.approx(whole.value, rel=1e-12)
     assert part.conjugate == pytest.approx(whole.conjugate, rel=1e-9)
     np.testing.assert_allclose(loss.spread(part.residual, rows), whole.residual, atol=1e-11)
@@ -340,7 +349,7 @@ def test_huber_regression_of_scikit_learn(rng):
     assert intercept == pytest.approx(reference.intercept_, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["logistic", "poisson", "gamma", "huber"])
+@pytest.mark.parametrize("name", ["logistic", "poisson", "gamma", "huber", "quantile"])
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e4])
 def test_more_columns_than_samples(rng, name, C):
     X = rng.standard_normal((50, 120))
@@ -384,7 +393,7 @@ def test_the_width_of_the_huber_loss(rng):
         Huber(0.0)
 
 
-@pytest.mark.parametrize("name", ["huber", "squared"])
+@pytest.mark.parametrize("name", ["huber", "quantile", "squared"])
 def test_offsets_of_numbers_are_subtracted(rng, name):
     y, offset, weight = rng.standard_normal(30), rng.standard_normal(30), np.ones(30)
     kind = LOSSES["numbers"][name]

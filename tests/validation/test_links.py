@@ -83,5 +83,5 @@ def test_a_loss_by_name_by_class_and_by_object(prices):
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", 3, None, dict])
 def test_invalid_losses_raise(prices, loss):
-    with pytest.raises(ValueError, match=r"loss=.* must be 'squared', 'huber', 'poisson' or 'gamma', or a Loss"):
+    with pytest.raises(ValueError, match=r"loss=.* must be 'squared', 'huber', 'quantile', 'poisson' or 'gamma', or a Loss"):
         GroupDiscoveryRegressor(2, loss=loss).fit(*prices)

@@ -98,11 +98,14 @@ Parameters = Annotated[
             "Cs": "Values of C to choose from, or their number.",
             "thresholds": "Thresholds to choose from.",
             "predict_with": "Features that predict: the support features, or whole groups. Of support,groups, validation "
-            "chooses. auto: groups for classes, both for other tasks; support for more than 2,000 samples.",
+            "chooses. auto: groups for classes and survival, both for numbers, support for one class; support for more than "
+            "2,000 samples.",
             "contamination": "Share of the normal samples to reject (one-class), at most 0.5.",
             "threshold_rule": "Threshold (one-class): the quantile at --contamination of training samples or, with --fast, of "
             "held_out ones, or the margin of the papers.",
-            "loss": "Loss function: squared_hinge or logistic for classes, squared, huber, poisson or gamma for numbers.",
+            "loss": "Loss function: squared_hinge or logistic for classes; squared, huber, quantile, poisson or gamma for "
+            "numbers.",
+            "quantile": "Quantile that --loss quantile predicts, such as 0.9. The default is the median.",
             "ties": "Rule for tied event times: breslow or efron.",
             "reuse_features": "Allow a round to select features of earlier rounds again.",
             "fit_intercept": "Fit no intercept.",

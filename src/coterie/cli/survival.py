@@ -1,4 +1,4 @@
-"""Options for survival times: the columns of times, events and strata."""
+"""Options for survival times: the columns of times, events, strata and entry times."""
 
 from __future__ import annotations
 
@@ -37,18 +37,26 @@ class SurvivalOptions:
         str | None,
         option(_PANEL, "Strata, such as hospitals, with different baseline hazards.", metavar="COLUMN"),
     ] = None
+    entry: Annotated[
+        str | None,
+        option(
+            _PANEL,
+            "Entry times (delayed entry, left truncation): each sample is under observation from after its entry to its time.",
+            metavar="COLUMN",
+        ),
+    ] = None
 
     @property
     def given(self) -> bool:
         """Whether any column is given."""
-        return self.time is not None or self.event is not None or self.strata is not None
+        return any(name is not None for name in (self.time, self.event, self.strata, self.entry))
 
     def settle(self, task: str, labels: list[str] | None) -> str:
         """Return the task that the options imply. Raise a ``ValueError`` if they cannot be combined."""
         if task != "survival" and not self.given:
             return task
         if task not in ("auto", "survival"):
-            raise ValueError(f"--time, --event and --strata require --task survival, not {task}.")
+            raise ValueError(f"--time, --event, --strata and --entry require --task survival, not {task}.")
         if self.time is None or self.event is None:
             raise ValueError("Survival times require both --time and --event.")
         if labels:
@@ -62,7 +70,7 @@ class SurvivalOptions:
     @property
     def _names(self) -> list[str]:
         """The columns, the times first."""
-        return [name for name in (self.time, self.event, self.strata) if name is not None]
+        return [name for name in (self.time, self.event, self.strata, self.entry) if name is not None]
 
     def with_targets(self, dataset: Dataset, path: Path, options: DataOptions) -> Dataset:
         """Return data that were opened with the times as labels, with survival targets."""
@@ -71,7 +79,7 @@ class SurvivalOptions:
         from coterie.inputs.survival import survival_records
 
         found = other_columns(dataset, self._names, path, options)
-        keys = {"event": self.event, "stratum": self.strata}
+        keys = {"event": self.event, "stratum": self.strata, "entry": self.entry}
         columns = {key: found[name] for key, name in keys.items() if name is not None}
         others = {name: codes for name, codes in dataset.other_columns.items() if name not in found}
         return replace(dataset, y=survival_records({"time": np.asarray(dataset.y), **columns}), other_columns=others)

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
-from coterie._parameters import PENALTY, Boolean, OneOf, Rule
+from coterie._parameters import PENALTY, Boolean, Fraction, OneOf, Rule
 from coterie.correlation.compatibility import Compatibility
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
@@ -32,6 +32,7 @@ from coterie.search.search import CorrelationLike, targets_of
 from coterie.solver.error_measures import SQUARED_ERROR
 from coterie.solver.loss import LossLike, trait
 from coterie.solver.losses import LossRule, known_losses
+from coterie.solver.quantile import Quantile
 from coterie.solver.several import target_scales
 from coterie.validation.metrics import explained
 
@@ -64,8 +65,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     loss : str or Loss, default="squared"
         Loss function: ``"squared"``; ``"huber"``, which is linear for errors of more than 1.345 robust standard deviations of
         the target; ``"poisson"`` for counts and ``"gamma"`` for positive numbers with errors in proportion to the mean, both
-        with the logarithm as link; or a subclass of :class:`coterie.solver.loss.Loss` (see "Adding a loss" in the
-        documentation).
+        with the logarithm as link; ``"quantile"`` for a quantile of the target instead of its mean; or a subclass of
+        :class:`coterie.solver.loss.Loss` (see "Adding a loss" in the documentation).
+
+    quantile : float, default=0.5
+        Share of the targets below the prediction, with ``loss="quantile"`` only. The default predicts the median.
 
     %(n_features_per_round)s
 
@@ -155,10 +159,12 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         **GroupDiscovery._allowed,
         "C": PENALTY | OneOf("auto"),
         "loss": LossRule("numbers"),
+        "quantile": Fraction(),
         "fit_intercept": Boolean(),
         "scale_targets": Boolean(),
     }
     scale_targets: bool
+    quantile: float
     target_names_: np.ndarray
     target_scale_: np.ndarray
 
@@ -167,6 +173,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         n_features_to_select: int | float | str = 100,
         *,
         loss: str | LossLike = "squared",
+        quantile: float = 0.5,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
         correlation: CorrelationLike = "pearson",
@@ -199,7 +206,17 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         tags.target_tags.multi_output = not tags.target_tags.positive_only
         return tags
 
+    @property
+    def _loss(self) -> LossLike:
+        return Quantile(float(self.quantile)) if self._predicts_quantile else super()._loss
+
+    @property
+    def _predicts_quantile(self) -> bool:
+        return isinstance(self.loss, str) and self.loss == "quantile"
+
     def _read(self, *args: Any, **options: Any) -> Input:
+        if self.quantile != 0.5 and not self._predicts_quantile:
+            raise ValueError(f"quantile={self.quantile!r} requires loss='quantile', not loss={self.loss!r}.")
         data = super()._read(*args, **options)
         names = data.target_names
         if names is None:
@@ -246,7 +263,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> float:
         """Return R², the share of the variance of the target that is predicted.
 
-        It is the share of the deviance for ``loss="poisson"`` and ``"gamma"``, and of the absolute error for ``loss="huber"``.
+        It is the share of the deviance for ``loss="poisson"`` and ``"gamma"``, of the absolute error for ``loss="huber"``, and
+        of the pinball loss for ``loss="quantile"``.
         The score of several targets is the mean of their scores.
 
         Parameters
@@ -293,6 +311,9 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
     loss : str or Loss, default="squared"
         Loss function, as in :class:`GroupDiscoveryRegressor`.
 
+    quantile : float, default=0.5
+        Quantile that ``loss="quantile"`` predicts.
+
     %(Cs)s
 
     %(choice)s
@@ -315,8 +336,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Folds of the cross-validation. An integer is a number of shuffled folds.
 
     scoring : str, callable or None, default=None
-        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error), ``"poisson"`` and
-        ``"gamma"`` (deviance). Sample weights are passed to it. A callable
+        Score, as in scikit-learn; None for R², or D² for ``loss="huber"`` (absolute error), ``"quantile"`` (pinball
+        loss), ``"poisson"`` and ``"gamma"`` (deviance). Sample weights are passed to it. A callable
         ``scorer(estimator, X, y)`` gets as X the predicted values of the held-out samples, of shape
         (n_samples, 1), and as estimator an object that predicts from them.
 
@@ -361,6 +382,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         max_features_to_select: int = 100,
         *,
         loss: str | LossLike = "squared",
+        quantile: float = 0.5,
         min_features_to_select: int = 1,
         Cs: int | Sequence[float] = 4,
         thresholds: Sequence[float] | None = None,

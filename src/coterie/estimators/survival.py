@@ -194,7 +194,9 @@ class GroupDiscoverySurvival(GroupDiscovery):
             Time of the event or of the end of observation, and whether the event occurred (1 or True) or the sample is
             censored (0 or False). A structured array is that of scikit-survival. The column of events is the boolean one, the
             one named ``event`` or ``status``, or the one that contains 0 and 1 only. A third column (named ``stratum``, or the
-            last one) contains strata: samples of different strata have different baseline hazards and are not compared.
+            last one) contains strata: samples of different strata have different baseline hazards and are not compared. A
+            field or column named ``entry`` or ``start`` contains entry times (delayed entry, left truncation): a sample is
+            at risk from after its entry to its time.
         %(sample_weight)s
         %(feature_names)s
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
@@ -322,7 +324,8 @@ class GroupDiscoverySurvival(GroupDiscovery):
         ----------
         X : as for :meth:`fit`
         y : as for :meth:`fit`
-            Times and events. With strata, only pairs of the same stratum are compared.
+            Times and events. With strata, only pairs of the same stratum are compared; with entry times, only samples at
+            risk at the earlier event.
         sample_weight : array-like of shape (n_samples,), default=None
         %(new_covariates)s
         %(new_offset)s
@@ -368,7 +371,8 @@ class GroupDiscoverySurvivalCV(ValidatedDiscovery, GroupDiscoverySurvival):
     %(grouping)s
 
     predict_with : {"auto", "support", "groups"} or list of these, default="auto"
-        Features used for prediction. From a list, validation chooses. ``"auto"`` stands for ``"support"``.
+        Features used for prediction. From a list, validation chooses. ``"auto"`` stands for ``"groups"``, and for
+        ``"support"`` with more than 2,000 samples.
 
     %(standardize_choice)s
 
@@ -378,8 +382,8 @@ class GroupDiscoverySurvivalCV(ValidatedDiscovery, GroupDiscoverySurvival):
     scoring : {"concordance_index", "concordance_index_ipcw"}, callable or None, default=None
         Score: Harrell's concordance index (None), or Uno's with pairs weighted by the inverse probability of censoring. A
         callable ``scorer(estimator, X, y)`` gets as X the risks of the held-out samples, of shape (n_samples, 1), as
-        estimator an object that predicts them, and as y a structured array of event, time and stratum. With a score of the
-        user, ``rule="auto"`` means ``"best"``.
+        estimator an object that predicts them, and as y a structured array of event, time, stratum and entry. With a score of
+        the user, ``rule="auto"`` means ``"best"``.
 
     %(embedded_choice)s
 
@@ -417,8 +421,8 @@ class GroupDiscoverySurvivalCV(ValidatedDiscovery, GroupDiscoverySurvival):
         **validated_rules(GroupDiscoverySurvival),
         "scoring": OneOf(*SCORES, None) | Function(),
     }
-    # A model on whole groups is a fit without a compiled solver. It is a candidate on request only.
-    _automatic_kinds = ("support",)
+    # Models of the support features alone predict less well (docs/evidence/survival-evidence.md).
+    _automatic_kinds = ("groups",)
 
     def __init__(
         self,

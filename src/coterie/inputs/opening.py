@@ -346,7 +346,7 @@ class Input:
         Labels or targets as passed by the user.
     targets : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets as used by losses: class codes, numbers (two-dimensional for several targets), or records of event,
-        time and stratum (:data:`coterie.inputs.survival.SURVIVAL`); ones if there is no target.
+        time, stratum and entry (:data:`coterie.inputs.survival.SURVIVAL`); ones if there is no target.
     classes : ndarray or None
         Classes of the codes.
     weight : ndarray of shape (n_samples,) or None

@@ -50,12 +50,12 @@ def values_by_label(labels, values, out):
 
 @kernel()
 def shares_by_label(labels, values, weight, sums, out):
-    """Write ``values[labels[i]]`` times the share of a sample's weight in the sum of its label to ``out[i]``."""
+    """Write ``values[labels[i]]`` times the share of a sample's weight in that of its label to ``out[i]``, 0 without label."""
     for i in range(labels.shape[0]):
-        label = labels[i] if labels[i] >= 0 else values.shape[0] - 1
-        share = weight[i] / sums[label]
+        label = labels[i]
+        share = weight[i] / sums[label] if label >= 0 else 0.0
         for c in range(values.shape[1]):
-            out[i, c] = values[label, c] * share
+            out[i, c] = values[label, c] * share if label >= 0 else 0.0
 
 
 @kernel()

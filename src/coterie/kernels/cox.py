@@ -7,7 +7,7 @@ is one term per event time and no share. With Efron's rule, there is one term pe
 (d - 1)/d.
 
 Sums over risk sets are cumulative sums from the end. They are kept relative to the largest output so far, so that no output
-overflows and none is lost.
+overflows and none is lost. Samples with entry times need other sums (:mod:`coterie.kernels.cox_nodes`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie._numba import kernel
+from coterie._numba import kernel, read_only
 
 
 class RiskSets(NamedTuple):
@@ -48,6 +48,24 @@ class RiskSets(NamedTuple):
     stop: np.ndarray
     share: np.ndarray
     mass: np.ndarray
+
+    def log_sums(self, outputs: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return logarithms of the sums over the risk sets, and the sums of the terms of the value and of the conjugate."""
+        found = np.empty(len(self.mass))
+        value, entropy = log_risk_sums(self, outputs, found)
+        return read_only(found), value, entropy
+
+    def spread(self, outputs: np.ndarray, log_sums: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the sum of ``values[k]`` times the probability of each sample in the risk set of term k, over all terms."""
+        out = np.zeros((len(outputs), values.shape[1]))
+        spread_over_risk_sets(self, outputs, log_sums, read_only(np.ascontiguousarray(values)), out)
+        return out
+
+    def means(self, outputs: np.ndarray, log_sums: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the mean of each column over each risk set, of shape (n_terms, n_columns)."""
+        out = np.empty((len(self.mass), columns.shape[1]))
+        risk_set_means(self, outputs, log_sums, read_only(np.ascontiguousarray(columns)), out)
+        return out
 
 
 @kernel()

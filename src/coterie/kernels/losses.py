@@ -47,7 +47,7 @@ class LossArrays(NamedTuple):
     strata, signs : ndarray of shape (n_samples, n_outputs)
         Stratum and sign of each sample; see :class:`coterie.solver.loss.Loss`.
     base : ndarray of shape (n_targets * n_samples,)
-        Outputs at which the targets are the expected ones (logarithmic link). Empty for others.
+        Outputs at which the targets are the expected ones (logarithmic link), or tilts (quantiles). Empty for others.
     factors : ndarray of shape (n_outputs,)
         Factors of C per output. Empty for ``SQUARED_HINGE``.
     widths : ndarray of shape (n_outputs,)

@@ -43,7 +43,8 @@ def sample_loss(kind, output, target, base, width):
     - ``GAMMA``: half the deviance, :math:`y/\mu - 1 - \log(y/\mu)`, of a mean :math:`\mu = e^{u + o}`. ``base`` is
       :math:`\log y - o`.
     - ``HUBER``: :math:`\frac12 e^2` for an error :math:`e = y - u` of at most ``width`` :math:`\delta`, else
-      :math:`\delta(|e| - \frac12\delta)`.
+      :math:`\delta(|e| - \frac12\delta)`, plus :math:`te + \frac12t^2` with the tilt t, which is ``base``. The tilt is 0
+      for the Huber loss. Tilts between :math:`-\delta` and :math:`\delta` make smoothed losses of quantiles of it.
     """
     if kind == LOGISTIC:
         margin = target * output
@@ -63,8 +64,9 @@ def sample_loss(kind, output, target, base, width):
         return excess - exponent, -excess, excess + 1.0
     error = target - output
     if abs(error) <= width:
-        return 0.5 * error * error, -error, 1.0
-    return width * (abs(error) - 0.5 * width), -width if error > 0.0 else width, 0.0
+        return 0.5 * error * error + base * (error + 0.5 * base), -error - base, 1.0
+    value = width * (abs(error) - 0.5 * width) + base * (error + 0.5 * base)
+    return value, (-width if error > 0.0 else width) - base, 0.0
 
 
 @kernel()
@@ -124,7 +126,7 @@ def smooth_losses(
 @kernel()
 def _intercept(kind, output, target, base, weight, width, guess):
     """Return the intercept that minimises the loss."""
-    low, high, start = _bracket(kind, output, target, base, weight)
+    low, high, start = _bracket(kind, output, target, base, weight, width)
     if not low < high:
         return low
     point = guess if low < guess < high else start
@@ -150,7 +152,7 @@ def _intercept(kind, output, target, base, weight, width, guess):
 
 
 @kernel()
-def _bracket(kind, output, target, base, weight):
+def _bracket(kind, output, target, base, weight, width):
     """Return an interval that contains the intercept, and an initial value. They are equal if there is a closed form."""
     least, most, total, mean, share, counts = np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0
     for i in range(output.shape[0]):
@@ -184,6 +186,10 @@ def _bracket(kind, output, target, base, weight):
         centre = np.log(share / (1.0 - share))
         return centre + least - 1e-9, centre + most + 1e-9, centre + mean
     room = 1e-9 * (1.0 + most - least)
+    for i in range(output.shape[0]):
+        if base[i] != 0.0:  # A tilted loss of a single sample has its minimum at an error of up to the width.
+            room += width
+            break
     return least - room, most + room, mean
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from coterie.inputs.survival import read_survival
 from coterie.inputs.targets import read_sample_weight
 from coterie.inputs.types import SamplesLike, TargetsLike
-from coterie.validation.survival import censoring_weights, linearised_concordance
+from coterie.validation.survival import censoring_weights, linearised_concordance, refuse_entries
 
 
 def concordance_index(
@@ -23,7 +23,8 @@ def concordance_index(
 
     A pair is comparable if the earlier time is that of an event. An event is earlier than a censored sample of the same time.
     Two events of the same time are not compared. Equal risks count one half. With strata in ``y``, only samples of the same
-    stratum are compared. The time is O(n log n).
+    stratum are compared. With entry times, a sample is compared with events after its entry only, because it was not at risk
+    before (as in R's survival package). The time is O(n log n).
 
     Parameters
     ----------
@@ -71,6 +72,8 @@ def concordance_index(
     first = weight
     if censoring is not None:
         known, _ = read_survival(censoring, len(censoring), "concordance_index")  # type: ignore[arg-type]
+        for own in (targets, known):
+            refuse_entries(own, "concordance_index with censoring", "Omit censoring.")
         first = weight * censoring_weights(targets, weight, known)
     if tau is not None:
         first = np.where(targets["time"] < tau, first, 0.0)

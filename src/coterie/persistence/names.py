@@ -66,6 +66,7 @@ _HOMES: dict[str, str] = {
     "ProbePlan": "coterie.probing.probes",
     "ProbeSize": "coterie.probing.scores",
     "ProbeSums": "coterie.probing.probes",
+    "Quantile": "coterie.solver.quantile",
     "Purity": "coterie.groups.feature_groups",
     "Round": "coterie.search.loop",
     "Stability": "coterie.probing.stability",

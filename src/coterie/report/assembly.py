@@ -247,7 +247,10 @@ def _name_of(y: TargetsLike) -> str | None:
 
 
 def target_of(y: TargetsLike, task: str, label: str | None, targets: np.ndarray | None = None) -> Record:
-    """Return the name of the target, the names of several targets, and the number of samples per class, or of events."""
+    """Return the name of the target, the names of several targets, and the number of samples per class.
+
+    For survival times, the numbers of events and, with entry times, of delayed entries take the place of the classes.
+    """
     if task == "one-class" or y is None:
         return {}
     if targets is not None:
@@ -255,7 +258,9 @@ def target_of(y: TargetsLike, task: str, label: str | None, targets: np.ndarray 
     if task == "regression":
         return {"label": label, "classes": None}
     if task == "survival":
-        return {"label": label, "classes": None, "events": int(np.asarray(y)["event"].sum())}
+        records = np.asarray(y)
+        delayed = {"delayed": int((records["entry"] > 0.0).sum())} if "entry" in (records.dtype.names or ()) else {}
+        return {"label": label, "classes": None, "events": int(records["event"].sum()), **delayed}
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     found = zip(labels.tolist(), counts.tolist(), strict=True)
     return {"label": label, "classes": {str(name): count for name, count in found}}

@@ -23,6 +23,8 @@ _LOSSES = {
     "squared": "squared loss",
     "huber": "Huber loss",
     "poisson": "Poisson loss (logarithmic link)",
+    "gamma": "gamma deviance (logarithmic link)",
+    "quantile": "smoothed pinball loss",
 }
 _MEASURES = {
     "pearson": "Pearson correlation",
@@ -37,7 +39,10 @@ _EFFECTS = {
     "odds": ("log-odds", "a logistic regression with a weak normal prior"),
     "hazard": ("log hazard ratios", "a Cox regression with a weak normal prior (Efron's rule for ties)"),
     "rate": ("logarithms of rate ratios", "a Poisson regression with a weak normal prior"),
+    "mean": ("logarithms of ratios of means", "a gamma regression with a weak normal prior"),
 }
+# Regressions of effects without a ratio, by loss.
+_REGRESSIONS = {"huber": "a Huber regression", "quantile": "a quantile regression"}
 # References by key, in the order of their numbers.
 REFERENCES = {
     "icml": (
@@ -115,9 +120,9 @@ def _purpose(found: Discovery) -> str:
     if found.task == "one-class":
         return "are typical of the samples"
     if found.task == "survival":
-        return (
-            f"predict the survival time ({target['events']:,} events)" if "events" in target else "predict the survival time"
-        )
+        counts = [f"{target['events']:,} events"] if "events" in target else []
+        counts += [f"{target['delayed']:,} samples with delayed entry"] if target.get("delayed") else []
+        return f"predict the survival time ({', '.join(counts)})" if counts else "predict the survival time"
     if target.get("targets"):
         return f"predict {len(target['targets'])} targets together ({_listed(list(target['targets']))})"
     if target.get("classes"):
@@ -151,7 +156,8 @@ def _grouping(found: Discovery) -> list[str]:
     if found.task == "survival":
         sentences.append(f"Features were {scaled}. The loss is the negative partial likelihood of Cox's model.")
     elif isinstance(loss, str) and loss in _LOSSES:
-        sentences.append(f"Features were {scaled}. The loss is the {_LOSSES[loss]}.")
+        predicted = f" of the quantile {model.quantile:g}" if loss == "quantile" else ""
+        sentences.append(f"Features were {scaled}. The loss is the {_LOSSES[loss]}{predicted}.")
     elif found.task == "one-class":
         sentences.append(f"Features were {scaled}. The loss is the squared hinge loss of one class.")
     else:
@@ -277,8 +283,9 @@ def _effects(found: Discovery) -> list[str]:
     if group is None or found.task == "one-class":
         return []
     kind, regression = _EFFECTS.get(group.ratio_kind or "", ("units of the target", "a linear regression"))
-    if group.ratio_kind is None and getattr(found.model, "loss", None) == "huber":
-        regression = "a Huber regression"
+    loss = getattr(found.model, "loss", None)
+    if group.ratio_kind is None and isinstance(loss, str):
+        regression = _REGRESSIONS.get(loss, regression)
     evidence = any(group.selected is not None for group in found.groups)
     which = "the support features of significant groups" if evidence else "all support features"
     beside = " Each other group was estimated beside them." if evidence else ""

@@ -46,7 +46,7 @@ def risk_curves(model: object, data: OpenedData) -> Record | None:
 
 def _curve(name: str, targets: np.ndarray, weight: np.ndarray) -> Record:
     """Return the curve of some samples, from time 0 to their last time."""
-    times, share = survival_curve(targets["time"], targets["event"], weight)
+    times, share = survival_curve(targets["time"], targets["event"], weight, targets["entry"])
     reached = np.flatnonzero(share <= 0.5)
     last = float(targets["time"].max(initial=0.0))
     shown = np.unique(np.linspace(0, len(times) - 1, min(len(times), _POINTS)).round().astype(np.int64))

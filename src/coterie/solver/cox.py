@@ -4,10 +4,11 @@ r"""The partial likelihood of Cox's model of proportional hazards, with its conj
           S_k(z) = \sum_j a_{kj} e^{z_j}
 
 :math:`\delta_i` is 1 for events, and :math:`a_{kj}` is the weight of sample j in the risk set k. **Breslow**: one term per
-event time, :math:`m_k` the weight of its events, :math:`a_{kj} = \omega_j` for the samples under observation. **Efron**: one
-term per event; for the l-th of d tied events, :math:`a_{kj}` is multiplied by :math:`1 - (l - 1)/d` for these events, and
-:math:`m_k` is their mean weight. The constants :math:`c_k` are the sums of :math:`a_{kj}` over the events of the time, so that
-F is C times half the deviance: 0 for a model that predicts the order of all events.
+event time t, :math:`m_k` the weight of its events, :math:`a_{kj} = \omega_j` for the samples under observation, whose time is
+at least t and whose entry time, if any, is below t. **Efron**: one term per event; for the l-th of d tied events,
+:math:`a_{kj}` is multiplied by :math:`1 - (l - 1)/d` for these events, and :math:`m_k` is their mean weight. The constants
+:math:`c_k` are the sums of :math:`a_{kj}` over the events of the time, so that F is C times half the deviance: 0 for a model
+that predicts the order of all events.
 
 **Certificate.** F is a sum of linear and log-sum-exp functions. With the distributions :math:`p_{kj} = a_{kj}e^{z_j}/S_k`, the
 residual :math:`\tilde\alpha_i = C(\omega_i\delta_i - \sum_k m_k p_{ki})` is minus the gradient. It lies in the domain of the
@@ -19,19 +20,24 @@ which is the conjugate of each term, a negative entropy, at its own distribution
 further projections. Residuals sum to zero in each stratum, as with an intercept.
 
 **Second derivative.** It is :math:`\mathrm{diag}(h) - K'K` with :math:`h_j = C\sum_k m_k p_{kj}` and
-:math:`K_{kj} = \sqrt{C m_k}\,p_{kj}`. Products with K are cumulative sums (:mod:`coterie.kernels.cox`).
+:math:`K_{kj} = \sqrt{C m_k}\,p_{kj}`. Products with K are cumulative sums (:mod:`coterie.kernels.cox`), or sums
+over the nodes of a tree if there are entry times (:mod:`coterie.kernels.cox_nodes`).
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from coterie._numba import read_only
-from coterie.kernels.cox import RiskSets, log_risk_sums, risk_set_means, spread_over_risk_sets
+from coterie.kernels.cox import RiskSets
+from coterie.kernels.cox_nodes import NodeRiskSets, node_risk_sets
 from coterie.solver.design import Rows
 from coterie.solver.loss import Loss, LossState
 
 TIES = ("breslow", "efron")
+AnyRiskSets: TypeAlias = RiskSets | NodeRiskSets
 
 
 class CoxLoss(Loss):
@@ -40,7 +46,7 @@ class CoxLoss(Loss):
     Parameters
     ----------
     targets : structured ndarray of shape (n_samples,)
-        Times, events and strata of the samples (:data:`coterie.inputs.survival.SURVIVAL`).
+        Times, events, strata and entry times of the samples (:data:`coterie.inputs.survival.SURVIVAL`).
     weight : ndarray of shape (n_samples,)
         Non-negative weights. With Breslow's rule, a weight of 2 is equivalent to having the sample twice.
     C : float
@@ -65,11 +71,8 @@ class CoxLoss(Loss):
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs."""
         z = np.ascontiguousarray(outputs[:, 0] if self.offset is None else outputs[:, 0] + self.offset)
-        log_sums = np.empty(len(self._sets.start))
-        value, entropy = log_risk_sums(self._sets, read_only(z), log_sums)
-        curvature = np.zeros((len(z), 1))
-        masses = read_only(self.C * self._sets.mass[:, None])
-        spread_over_risk_sets(self._sets, read_only(z), read_only(log_sums), masses, curvature)
+        log_sums, value, entropy = self._sets.log_sums(read_only(z))
+        curvature = self._sets.spread(read_only(z), log_sums, self.C * self._sets.mass[:, None])
         residual = -curvature
         residual[self._sets.order, 0] += self.C * self._sets.weight * self._sets.event
         shift = 0.0 if self.offset is None else float(residual[:, 0] @ self.offset)
@@ -87,8 +90,7 @@ class CoxLoss(Loss):
     def baseline(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return stratum, time and increase of the cumulative baseline hazard of each term, given outputs (n_samples, 1)."""
         z = np.ascontiguousarray(outputs[:, 0] if self.offset is None else outputs[:, 0] + self.offset)
-        log_sums = np.empty(len(self._sets.start))
-        log_risk_sums(self._sets, read_only(z), log_sums)
+        log_sums, _, _ = self._sets.log_sums(read_only(z))
         first = self.targets[self._sets.order[self._sets.start]]
         return first["stratum"], first["time"], self._sets.mass * np.exp(-log_sums)
 
@@ -144,25 +146,20 @@ class CoxLoss(Loss):
 class RiskSetCoupling:
     r"""The matrix K of the second derivative :math:`\mathrm{diag}(h) - K'K`, with one row per term of the likelihood."""
 
-    def __init__(self, sets: RiskSets, outputs: np.ndarray, log_sums: np.ndarray, root: np.ndarray) -> None:
+    def __init__(self, sets: AnyRiskSets, outputs: np.ndarray, log_sums: np.ndarray, root: np.ndarray) -> None:
         self._sets, self._root = sets, root
-        self._outputs, self._log_sums = read_only(outputs), read_only(log_sums)
+        self._outputs, self._log_sums = read_only(outputs), log_sums
 
     def apply(self, columns: np.ndarray) -> np.ndarray:
         """Return the product of K with columns of shape (n_samples, p)."""
-        out = np.empty((len(self._root), columns.shape[1]))
-        risk_set_means(self._sets, self._outputs, self._log_sums, read_only(np.ascontiguousarray(columns)), out)
-        return np.asarray(self._root[:, None] * out)
+        return np.asarray(self._root[:, None] * self._sets.means(self._outputs, self._log_sums, columns))
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
         """Return the product of the transpose of K with values of shape (n_terms, p)."""
-        out = np.zeros((len(self._outputs), values.shape[1]))
-        scaled = read_only(np.ascontiguousarray(self._root[:, None] * values))
-        spread_over_risk_sets(self._sets, self._outputs, self._log_sums, scaled, out)
-        return out
+        return self._sets.spread(self._outputs, self._log_sums, self._root[:, None] * values)
 
 
-def risk_sets(targets: np.ndarray, weight: np.ndarray, ties: str) -> tuple[RiskSets, np.ndarray, float]:
+def risk_sets(targets: np.ndarray, weight: np.ndarray, ties: str) -> tuple[AnyRiskSets, np.ndarray, float]:
     r"""Return the terms of the partial likelihood, the merge key of each sample, and :math:`\sum_k m_k\log c_k`.
 
     For the keys see :meth:`CoxLoss.kinds`.
@@ -176,16 +173,35 @@ def risk_sets(targets: np.ndarray, weight: np.ndarray, ties: str) -> tuple[RiskS
     start, latest = np.flatnonzero(opens), np.cumsum(opens) - 1
     total = np.bincount(latest[event], own[event], minlength=len(start))
     # The latest event time of a sample may be that of an earlier stratum.
-    earlier = (latest + 1 - opens)[begins][np.cumsum(begins) - 1]
-    key = np.where(latest >= earlier, 2 * latest + event, -1)
+    earliest = (latest + 1 - opens)[begins][np.cumsum(begins) - 1]
+    first = _first_event_times(targets["entry"][used], time[start], earliest, latest + 1)
+    has_entries = bool((first > earliest).any())
+    key = np.where(latest >= first, 2 * latest + event, -1)
+    if has_entries:
+        key = np.where(key < 0, -1, np.unique(np.stack([first, key]), axis=1, return_inverse=True)[1])
     stop, share, mass = start, np.zeros(len(start)), total
     if ties == "efron":
-        key = np.where(event, 2 * len(start) + np.arange(n), key)
+        key = np.where(event, 2 * n + np.arange(n), key)
         size = np.bincount(latest[event], minlength=len(start))
         start, stop, total, mass = (np.repeat(part, size) for part in (start, start + size, total, total / size))
         share = (np.arange(len(start)) - np.repeat(np.cumsum(size) - size, size)) / np.repeat(size, size)
     keys = np.full(len(weight), -1)
     keys[used] = key
+    constant = float(mass @ np.log(total * (1.0 - share)))
+    occurred = event.astype(np.float64)
+    if has_entries:
+        return node_risk_sets(used, own, occurred, start, mass, share, first, latest + 1), keys, constant
     ends = np.append(begins[1:], True)[:n]
-    sets = RiskSets(*map(read_only, (used, own, event.astype(np.float64), ends, start, stop, share, mass)))
-    return sets, keys, float(mass @ np.log(total * (1.0 - share)))
+    return RiskSets(*map(read_only, (used, own, occurred, ends, start, stop, share, mass))), keys, constant
+
+
+def _first_event_times(entry: np.ndarray, times: np.ndarray, earliest: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """Return the number of the first event time after the entry of each sample, from ``earliest``; ``stop`` if none is."""
+    first = earliest.copy()
+    delayed = np.flatnonzero(np.isfinite(entry))
+    order = delayed[np.lexsort((entry[delayed], earliest[delayed]))]
+    for own in np.split(order, np.flatnonzero(np.diff(earliest[order])) + 1):
+        if len(own):
+            here = times[earliest[own[0]] : stop[own].max()]
+            first[own] = earliest[own] + np.searchsorted(here, entry[own], side="right")
+    return np.minimum(first, stop)

@@ -19,6 +19,7 @@ from coterie.solver.design import Rows
 from coterie.solver.families import CLASSES, Family
 from coterie.solver.gamma import GammaLoss
 from coterie.solver.loss import CompiledLoss, Loss, LossLike, LossState, Targets, by_target, trait
+from coterie.solver.quantile import Quantile
 from coterie.solver.several import SeveralTargets
 from coterie.solver.smooth_losses import HuberLoss, LogisticLoss, PoissonLoss
 
@@ -435,7 +436,13 @@ class SquaredLoss(Loss):
 # The losses that an estimator accepts by name, by type of target.
 LOSSES: dict[str, dict[str, LossLike]] = {
     "classes": {"squared_hinge": SquaredHinge, "logistic": LogisticLoss},
-    "numbers": {"squared": SquaredLoss, "huber": HuberLoss, "poisson": PoissonLoss, "gamma": GammaLoss},
+    "numbers": {
+        "squared": SquaredLoss,
+        "huber": HuberLoss,
+        "quantile": Quantile(),
+        "poisson": PoissonLoss,
+        "gamma": GammaLoss,
+    },
 }
 
 

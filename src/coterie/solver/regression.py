@@ -215,12 +215,17 @@ def huber_width(values: np.ndarray, weight: np.ndarray) -> float:
     >>> round(huber_width(np.array([1.0, 2.0, 3.0, 4.0, 1000.0]), np.ones(5)), 3)
     1.994
     """
+    return _HUBER_WIDTH * robust_scale(values, weight)
+
+
+def robust_scale(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return the standard deviation of normally distributed values with the same median absolute deviation."""
     used = weight > 0.0
     deviation = np.abs(values[used] - _median(values[used], weight[used]))
     scale = _MEDIAN_DEVIATION * _median(deviation, weight[used])
     if scale <= 1e-12 * deviation.max(initial=0.0):
         scale = _MEAN_DEVIATION * float(np.average(deviation, weights=weight[used]))
-    return _HUBER_WIDTH * max(scale, np.finfo(float).tiny)
+    return max(scale, np.finfo(float).tiny)
 
 
 def _median(values: np.ndarray, weight: np.ndarray) -> float:

@@ -317,6 +317,8 @@ class HuberLoss(SmoothLoss):
         Whether there is an intercept.
     width : float
         The limit :math:`\delta`.
+    tilt : float, default=0
+        Slope that is added to the derivative in the error, for the losses of quantiles (:mod:`coterie.solver.quantile`).
     """
 
     error_measure = ABSOLUTE_ERROR
@@ -325,9 +327,11 @@ class HuberLoss(SmoothLoss):
     is_equivariant = True
     family = HUBER
 
-    def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, width: float) -> None:
+    def __init__(
+        self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, width: float, tilt: float = 0.0
+    ) -> None:
         self.targets = np.ascontiguousarray(targets, dtype=np.float64)
-        self.width = float(width)
+        self.width, self.tilt = float(width), float(tilt)
         self._set(weight, C, fit_intercept)
         # Subtracting a typical value first keeps the rounding errors of large targets small.
         self._typical = float(np.median(self.targets[self.weight > 0.0])) if fit_intercept else 0.0
@@ -349,11 +353,16 @@ class HuberLoss(SmoothLoss):
     @cached_property
     def arrays(self) -> LossArrays:  # type: ignore[override]
         """The loss in compiled form."""
-        return self._compiled(smooth.HUBER, targets=self.targets - self._typical, widths=np.array([self.width]))
+        return self._compiled(
+            smooth.HUBER,
+            targets=self.targets - self._typical,
+            base=np.full(len(self.targets), self.tilt) if self.tilt else NOTHING,
+            widths=np.array([self.width]),
+        )
 
     def scaled(self, factor: float) -> Loss:
         """Return the same loss with C multiplied by ``factor``."""
-        return HuberLoss(self.targets, self.weight, factor * self.C, self.centred, self.width)
+        return HuberLoss(self.targets, self.weight, factor * self.C, self.centred, self.width, self.tilt)
 
     def kinds(self) -> np.ndarray:
         """Return a merge key per distinct target, and -1 for weight zero."""
@@ -361,7 +370,8 @@ class HuberLoss(SmoothLoss):
 
     def merged(self, rows: Rows) -> Loss:
         """Return the loss with one sample per row, whose weight is the sum of the merged weights."""
-        result = HuberLoss(self.targets[rows.first], rows.sums(self.weight), self.C, self.centred, self.width)
+        weight = rows.sums(self.weight)
+        result = HuberLoss(self.targets[rows.first], weight, self.C, self.centred, self.width, self.tilt)
         result._typical = self._typical  # The offsets of warm starts refer to it.
         return result
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from coterie._numba import read_only
 from coterie.inputs.opening import Input
+from coterie.inputs.survival import has_entries
 from coterie.inputs.types import ScoringLike
 from coterie.kernels.concordance import concordance_sums
 from coterie.solver.cox import CoxLoss
@@ -39,7 +40,8 @@ def linearised_concordance(
     Parameters
     ----------
     targets : structured ndarray of shape (n_samples,)
-        Times, events and strata. Samples of different strata are not compared.
+        Times, events, strata and entry times. Samples of different strata are not compared, nor are samples with events before
+        their entry.
     risk : ndarray of shape (n_samples,)
         Risks, larger for earlier events.
     weight : ndarray of shape (n_samples,)
@@ -57,9 +59,10 @@ def linearised_concordance(
     for own in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
         sums = np.zeros((2, len(own)))
         place = np.unique(risk[own], return_inverse=True)[1]
-        values = targets["time"][own], targets["event"][own], place, weight[own], first[own]
-        time, event, ranks, mass, pairs = (read_only(np.ascontiguousarray(array)) for array in values)
-        concordance_sums(time, event, ranks, mass, pairs, sums[0], sums[1])
+        values = targets["time"][own], targets["event"][own], place, weight[own], first[own], targets["entry"][own]
+        time, event, ranks, mass, pairs, entry = (read_only(np.ascontiguousarray(array)) for array in values)
+        by_entry = read_only(np.argsort(entry))
+        concordance_sums(time, event, ranks, mass, pairs, entry, by_entry, sums[0], sums[1])
         agreeing[own], comparable[own] = sums
     total = float(comparable.sum())
     if total == 0.0:
@@ -85,13 +88,19 @@ def censoring_weights(targets: np.ndarray, weight: np.ndarray, known: np.ndarray
     return found
 
 
+def refuse_entries(targets: np.ndarray, what: str, remedy: str) -> None:
+    """Raise a ``ValueError`` if there are entry times, for scores that are weighted by the probability of no censoring."""
+    if has_entries(targets):
+        raise ValueError(f"{what} does not support entry times, because of which censoring times are not comparable. {remedy}")
+
+
 def survival_curve(
-    time: np.ndarray, event: np.ndarray, weight: np.ndarray, *, after_events: bool = False
+    time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None, *, after_events: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the times of events and the Kaplan–Meier estimate of the probability to survive each of them.
 
-    With ``after_events``, samples without the event leave before the events of the same time: the event is then the censoring,
-    and the others are the events proper, which come first.
+    Samples with an entry time are at risk after it only. With ``after_events``, samples without the event leave before the
+    events of the same time: the event is then the censoring, and the others are the events proper, which come first.
 
     Examples
     --------
@@ -104,9 +113,17 @@ def survival_curve(
     times, place = np.unique(time, return_inverse=True)
     total, lost = np.bincount(place, weight), np.bincount(place, weight * event)
     at_risk = np.cumsum(total[::-1])[::-1] - (total - lost if after_events else 0.0)
+    if entry is not None:
+        at_risk = np.maximum(at_risk - _not_entered(times, entry, weight), lost)
     share = np.cumprod(1.0 - np.divide(lost, at_risk, out=np.zeros(len(times)), where=at_risk > 0.0))
     kept = lost > 0.0
     return times[kept], share[kept]
+
+
+def _not_entered(times: np.ndarray, entry: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the weight of the samples that enter at each of some sorted times or later."""
+    place = np.searchsorted(times, entry, side="right")  # the first time at which a sample is at risk
+    return np.asarray(np.bincount(place, weight, minlength=len(times) + 1)[::-1].cumsum()[::-1][1:])
 
 
 def risk_tertiles(risk: np.ndarray, part: np.ndarray) -> np.ndarray:
@@ -158,6 +175,9 @@ def log_rank_p_value(targets: np.ndarray, group: np.ndarray, weight: np.ndarray)
             for own in (weight[here], weight[here] * targets["event"][here])
         )
         at_risk = mass[::-1].cumsum(axis=0)[::-1]
+        for code in range(len(names)):
+            own = here & (codes == code)
+            at_risk[:, code] -= _not_entered(times, targets["entry"][own], weight[own])
         total, died = at_risk.sum(axis=1), deaths.sum(axis=1)
         share = at_risk / total[:, None]
         excess += (deaths - died[:, None] * share).sum(axis=0)
@@ -179,6 +199,8 @@ class SurvivalScores(HeldOutScores):
 
     def __init__(self, scoring: ScoringLike, data: Input, loss: LossLike) -> None:
         super().__init__(scoring, data, loss)
+        if self.name == SCORES[1]:
+            refuse_entries(data.targets, f"scoring={SCORES[1]!r}", "Use scoring='concordance_index'.")
         mass = np.ones(data.n_samples) if self._weight is None else self._weight
         self._event_weight = mass * censoring_weights(data.targets, mass) if self.name == SCORES[1] else mass
 
