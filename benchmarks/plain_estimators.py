@@ -70,6 +70,7 @@ class Curves:
                     min_features_to_select=size,
                     Cs=[value / variance for value in values],
                     standardize=scaled,
+                    predict_with="support",  # as plain estimators do
                     cv=list(folds_of(X, y)),
                     n_jobs=threads,
                 ).fit(by_column(X), y)
