@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._numba import kernel
-from coterie.kernels.blocks import add_product, block_descent, block_newton
+from coterie.kernels.blocks import SWEEPS, add_product, block_descent, block_newton, does_not_increase
 from coterie.kernels.losses import evaluate_loss
 
 _TOLERANCE = 1e-13
@@ -206,8 +206,8 @@ def _diagonalise(matrix, first, width, values, vectors):
 def _newton_on_blocks(hessian, linear, blocks, coef):
     r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|W_t\|)^2 + \langle G, W\rangle + \tfrac12\sum_c W_c'H_cW_c`.
 
-    Zero blocks are held at zero. ``coef`` of shape (features, outputs) is updated in place, and the objective never increases.
-    ``block_newton`` does the same for one output.
+    Zero blocks are held at zero. ``coef`` of shape (features, outputs) is updated in place, and the objective never
+    increases, up to rounding. ``block_newton`` does the same for one output.
     """
     n_features, n_outputs = coef.shape
     rows = np.empty(n_features, np.int64)
@@ -259,7 +259,7 @@ def _newton_on_blocks(hessian, linear, blocks, coef):
                     trial[c, i] = weights[c, i] + step * direction[c, i]
                     trial_curved[c, i] = curved[c, i] + step * along[c, i]
             trial_value = _model_value(slope, trial, trial_curved, owner, trial_norms)
-            found = trial_value < value
+            found = does_not_increase(trial_value, value, step)
             for t in range(n_blocks):
                 found = found and trial_norms[t] > 0.0
             step *= 0.5
@@ -417,7 +417,7 @@ def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, c
         for t in range(blocks.shape[0] - 1):
             _diagonalise(hessian[c], blocks[t], blocks[t + 1] - blocks[t], values[c], vectors[c])
     line, only = np.empty(size), np.empty(size)
-    for sweeps in (20, 50, 200, 500):
+    for sweeps in SWEEPS:
         if block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE) < sweeps:
             break
         if several is None:
