@@ -326,9 +326,9 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
 def block_newton(hessian, linear, blocks, coef):
     r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|w_t\|)^2 + g'w + \tfrac12 w'Hw`, with zero blocks held at zero.
 
-    ``coef`` of shape (features,) is updated in place, and the objective never increases, up to rounding. With the unit vectors :math:`u_t` of
-    the blocks, the sum S of their norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second derivative is
-    :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
+    ``coef`` of shape (features,) is updated in place, and the objective never increases, up to rounding. With the unit
+    vectors :math:`u_t` of the blocks, the sum S of their norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second
+    derivative is :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
     """
     rows = np.empty(coef.shape[0], np.int64)
     owner = np.empty(coef.shape[0], np.int64)

@@ -11,6 +11,7 @@ even if the columns are ill-conditioned.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,7 +63,7 @@ class Solution:
         cls, primal: float, dual: float, coef: np.ndarray, residual: np.ndarray, state: LossState, n_iter: int
     ) -> Solution:
         """Return a pair of weights and feasible residuals with its certificate, the relative duality gap."""
-        gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
+        gap = (dual + primal) / max(abs(dual), abs(primal), sys.float_info.min)
         return cls(dual, -primal, max(gap, 0.0) if np.isfinite(gap) else np.inf, n_iter, coef, residual, state)
 
 
