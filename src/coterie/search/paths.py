@@ -188,7 +188,7 @@ class _CompiledPath:
             start = np.zeros((design.shape[1], coef.shape[1]))
             start[: len(coef)] = coef
             found, separable = self.master.compiled_solve(design, blocks, start, offsets, limits, separable)
-            if not found.gap <= limits.rounding_gap and self.master.has_interior:
+            if not found.gap <= limits.rounding_gap:
                 return number, DIFFICULT
             coef, offsets, residual = found.coef, found.offsets, found.residual
             n_found += size
