@@ -391,7 +391,7 @@ def block_newton(hessian, linear, blocks, coef):
                 trial[i] = weights[i] + step * direction[i]
                 trial_curved[i] = curved[i] + step * along[i]
             trial_value = _block_value(slope, trial, trial_curved, owner, trial_norms)
-            found = does_not_increase(trial_value, value, step)
+            found = trial_value < value or (step == 1.0 and trial_value <= value + ROUNDING * abs(value))
             for t in range(n_blocks):
                 found = found and trial_norms[t] > 0.0
             step *= 0.5
@@ -407,12 +407,6 @@ def block_newton(hessian, linear, blocks, coef):
             break
     for i in range(n):
         coef[rows[i]] = weights[i]
-
-
-@kernel()
-def does_not_increase(trial_value, value, step):
-    """Return True if a step decreases the objective, or if it is a whole one and the increase is due to rounding."""
-    return trial_value < value or (step == 1.0 and trial_value <= value + ROUNDING * abs(value))
 
 
 @kernel()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._numba import kernel
-from coterie.kernels.blocks import SWEEPS, add_product, block_descent, block_newton, does_not_increase
+from coterie.kernels.blocks import ROUNDING, SWEEPS, add_product, block_descent, block_newton
 from coterie.kernels.cox import cox_loss, subtract_coupling
 from coterie.kernels.losses import evaluate_loss
 
@@ -260,7 +260,7 @@ def _newton_on_blocks(hessian, linear, blocks, coef):
                     trial[c, i] = weights[c, i] + step * direction[c, i]
                     trial_curved[c, i] = curved[c, i] + step * along[c, i]
             trial_value = _model_value(slope, trial, trial_curved, owner, trial_norms)
-            found = does_not_increase(trial_value, value, step)
+            found = trial_value < value or (step == 1.0 and trial_value <= value + ROUNDING * abs(value))
             for t in range(n_blocks):
                 found = found and trial_norms[t] > 0.0
             step *= 0.5
