@@ -135,6 +135,36 @@ def _(threads: int, _: Path) -> Any:
     return lambda: GroupDiscoveryClassifierCV(50, Cs=10, cv=5, **same).fit(X, y)
 
 
+def _survival_times() -> tuple[Any, Any, Any]:
+    """Return features with a common factor, survival times with half of them censored, and the log hazard with noise."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3000))
+    X[:, :300] += rng.standard_normal((200, 1))
+    risk = (X[:, :5].sum(axis=1) + X[:, 1000:1003].sum(axis=1)) / 3
+    times, censoring = rng.exponential(np.exp(-risk)), rng.exponential(2.0, 200)
+    y = np.column_stack([np.minimum(times, censoring), times <= censoring])
+    return X, y, risk + rng.standard_normal(200)
+
+
+@task("cross-validation: survival times, 200 x 3,000, 5 C, 30 features")
+def _(threads: int, _: Path) -> Any:
+    from coterie import GroupDiscoverySurvivalCV
+
+    X, y, _target = _survival_times()
+    return lambda: GroupDiscoverySurvivalCV(30, Cs=5, random_state=0, n_jobs=threads).fit(X, y)
+
+
+@task("cross-validation: numbers, 200 x 3,000, 5 C, 30 support features")
+def _(threads: int, _: Path) -> Any:
+    from coterie import GroupDiscoveryRegressorCV
+
+    X, _y, target = _survival_times()
+    settings = {"Cs": 5, "predict_with": "support", "random_state": 0}
+    return lambda: GroupDiscoveryRegressorCV(30, n_jobs=threads, **settings).fit(X, target)
+
+
 @task("confidence: TPAMI data, 10 pairs, 1 permutation")
 def _(threads: int, _: Path) -> Any:
     from coterie import group_confidence

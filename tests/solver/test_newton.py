@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.data import FeatureView, as_source
+from coterie.inputs.survival import survival_targets
 from coterie.kernels import newton
 from coterie.kernels.losses import SQUARED_HINGE, evaluate_loss, smooth_marker
 from coterie.solver.block_problem import penalty
+from coterie.solver.cox import CoxLoss
 from coterie.solver.design import design_of
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from coterie.solver.master import Master
@@ -18,6 +20,10 @@ def _loss(kind, rng, n_samples, fit_intercept):
     weight = rng.integers(0, 3, n_samples) + 0.5 * (rng.random(n_samples) < 0.5)
     weight[:6] = 1.0
     C = float(10.0 ** rng.integers(-2, 3))
+    if kind == "survival":  # with strata, tied times, censored samples and, at times, an offset
+        targets = survival_targets(rng.random(n_samples) < 0.6, rng.integers(0, 20, n_samples), rng.integers(0, 2, n_samples))
+        offset = rng.standard_normal(n_samples) if fit_intercept else None
+        return CoxLoss(targets, weight, C, str(rng.choice(["breslow", "efron"])), offset)
     codes = np.append(np.arange(6) % 3, rng.integers(0, 3, n_samples - 6))
     if kind == "classes":
         return OneVsRestHinge(codes, 3, weight, C, fit_intercept)
@@ -42,7 +48,7 @@ def _solutions(seed, kind, fit_intercept, widths, compiled):
     return solutions
 
 
-@pytest.mark.parametrize("kind", ["hinge", "classes", "numbers"])
+@pytest.mark.parametrize("kind", ["hinge", "classes", "numbers", "survival"])
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), fit_intercept=st.booleans(), widths=st.lists(st.integers(1, 4), min_size=1, max_size=5))
 def test_compiled_steps_reach_the_optimum_of_the_general_solver(kind, seed, fit_intercept, widths):

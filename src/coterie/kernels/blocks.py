@@ -8,6 +8,12 @@ from coterie._numba import kernel
 
 # Rows and columns of a tile that is transposed in the cache.
 _TILE = 32
+# Sweeps of block descent before the nonzero blocks make Newton steps together, time after time. A few sweeps determine which
+# blocks are zero.
+SWEEPS = (5, 5, 20, 50, 200, 500)
+# Relative increase of an objective that is due to rounding. The last Newton step, which has more correct digits than its
+# objective shows, may cause one.
+ROUNDING = 1e-15
 
 
 @kernel()
@@ -320,9 +326,9 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
 def block_newton(hessian, linear, blocks, coef):
     r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|w_t\|)^2 + g'w + \tfrac12 w'Hw`, with zero blocks held at zero.
 
-    ``coef`` of shape (features,) is updated in place, and the objective never increases. With the unit vectors :math:`u_t` of
-    the blocks, the sum S of their norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second derivative is
-    :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
+    ``coef`` of shape (features,) is updated in place, and the objective never increases, up to rounding. With the unit
+    vectors :math:`u_t` of the blocks, the sum S of their norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second
+    derivative is :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
     """
     rows = np.empty(coef.shape[0], np.int64)
     owner = np.empty(coef.shape[0], np.int64)
@@ -385,7 +391,7 @@ def block_newton(hessian, linear, blocks, coef):
                 trial[i] = weights[i] + step * direction[i]
                 trial_curved[i] = curved[i] + step * along[i]
             trial_value = _block_value(slope, trial, trial_curved, owner, trial_norms)
-            found = trial_value < value
+            found = trial_value < value or (step == 1.0 and trial_value <= value + ROUNDING * abs(value))
             for t in range(n_blocks):
                 found = found and trial_norms[t] > 0.0
             step *= 0.5
@@ -397,7 +403,7 @@ def block_newton(hessian, linear, blocks, coef):
         weights, trial = trial, weights
         curved, trial_curved = trial_curved, curved
         norms, trial_norms = trial_norms, norms
-        if improvement <= 1e-15 * abs(value):
+        if improvement <= ROUNDING * abs(value):
             break
     for i in range(n):
         coef[rows[i]] = weights[i]

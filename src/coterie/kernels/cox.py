@@ -171,3 +171,59 @@ def risk_set_means(sets, outputs, log_sums, columns, out):
             for c in range(n_columns):
                 out[k, c] = factor * (total[c] - sets.share[k] * tied[c])
             k -= 1
+
+
+# Kind of a LossArrays whose risk sets are passed beside it.
+COX = -1
+
+
+@kernel()
+def _with_offset(outputs, offset):
+    """Return the outputs of a loss of one output, plus the offset if there is one."""
+    z = np.empty(outputs.shape[0])
+    for i in range(outputs.shape[0]):
+        z[i] = outputs[i, 0] + offset[i] if offset.shape[0] else outputs[i, 0]
+    return z
+
+
+@kernel()
+def cox_loss(sets, loss, outputs, residual, curvature):
+    """Return value and conjugate of the partial likelihood. ``residual`` and ``curvature`` (1, samples) are written.
+
+    ``loss`` is a LossArrays, of which ``C``, ``constant`` and the offset ``base`` are used.
+    """
+    z = _with_offset(outputs, loss.base)
+    log_sums = np.empty(len(sets.start))
+    value, entropy = log_risk_sums(sets, z, log_sums)
+    masses, spread = np.empty((len(sets.start), 1)), np.zeros((len(z), 1))
+    for k in range(len(sets.start)):
+        masses[k, 0] = loss.C * sets.mass[k]
+    spread_over_risk_sets(sets, z, log_sums, masses, spread)
+    for i in range(len(z)):
+        curvature[0, i] = spread[i, 0]
+        residual[0, i] = -spread[i, 0]
+    for i in range(len(sets.order)):
+        residual[0, sets.order[i]] += loss.C * sets.weight[i] * sets.event[i]
+    conjugate = loss.C * (entropy + loss.constant)
+    if loss.base.shape[0]:
+        for i in range(len(z)):
+            conjugate += residual[0, i] * loss.base[i]
+    return loss.C * (value - loss.constant), conjugate
+
+
+@kernel()
+def subtract_coupling(sets, loss, outputs, design, hessian):
+    r"""Subtract :math:`(KX)'KX` of :mod:`coterie.solver.cox` from a Hessian that contains the curvatures of the samples."""
+    z = _with_offset(outputs, loss.base)
+    log_sums = np.empty(len(sets.start))
+    log_risk_sums(sets, z, log_sums)
+    means = np.empty((len(sets.start), design.shape[1]))
+    risk_set_means(sets, z, log_sums, design, means)
+    for k in range(len(sets.start)):
+        for a in range(design.shape[1]):
+            scaled = loss.C * sets.mass[k] * means[k, a]
+            for b in range(a + 1):
+                hessian[a, b] -= scaled * means[k, b]
+    for a in range(design.shape[1]):
+        for b in range(a):
+            hessian[b, a] = hessian[a, b]

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._numba import kernel
-from coterie.kernels.blocks import add_product, block_descent, block_newton
+from coterie.kernels.blocks import ROUNDING, SWEEPS, add_product, block_descent, block_newton
+from coterie.kernels.cox import cox_loss, subtract_coupling
 from coterie.kernels.losses import evaluate_loss
 
 _TOLERANCE = 1e-13
@@ -206,8 +207,8 @@ def _diagonalise(matrix, first, width, values, vectors):
 def _newton_on_blocks(hessian, linear, blocks, coef):
     r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|W_t\|)^2 + \langle G, W\rangle + \tfrac12\sum_c W_c'H_cW_c`.
 
-    Zero blocks are held at zero. ``coef`` of shape (features, outputs) is updated in place, and the objective never increases.
-    ``block_newton`` does the same for one output.
+    Zero blocks are held at zero. ``coef`` of shape (features, outputs) is updated in place, and the objective never
+    increases, up to rounding. ``block_newton`` does the same for one output.
     """
     n_features, n_outputs = coef.shape
     rows = np.empty(n_features, np.int64)
@@ -259,7 +260,7 @@ def _newton_on_blocks(hessian, linear, blocks, coef):
                     trial[c, i] = weights[c, i] + step * direction[c, i]
                     trial_curved[c, i] = curved[c, i] + step * along[c, i]
             trial_value = _model_value(slope, trial, trial_curved, owner, trial_norms)
-            found = trial_value < value
+            found = trial_value < value or (step == 1.0 and trial_value <= value + ROUNDING * abs(value))
             for t in range(n_blocks):
                 found = found and trial_norms[t] > 0.0
             step *= 0.5
@@ -417,7 +418,7 @@ def _minimise_model(hessian, gradient, start, blocks, values, vectors, linear, c
         for t in range(blocks.shape[0] - 1):
             _diagonalise(hessian[c], blocks[t], blocks[t + 1] - blocks[t], values[c], vectors[c])
     line, only = np.empty(size), np.empty(size)
-    for sweeps in (20, 50, 200, 500):
+    for sweeps in SWEEPS:
         if block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE) < sweeps:
             break
         if several is None:
@@ -467,7 +468,15 @@ def _copy(source, target):
 
 
 @kernel()
-def proximal_newton(design, loss, blocks, coef, guess, limits, several, smooth):
+def _evaluate(loss, smooth, risk_sets, outputs, guess, offsets, residual, curvature):
+    """Return value and conjugate of a loss at given outputs; see ``evaluate_loss``."""
+    if risk_sets is None:
+        return evaluate_loss(loss, smooth, outputs, guess, offsets, residual, curvature)
+    return cox_loss(risk_sets, loss, outputs, residual, curvature)
+
+
+@kernel()
+def proximal_newton(design, loss, blocks, coef, guess, limits, several, smooth, risk_sets):
     r"""Make proximal Newton steps from the weights ``coef`` and return the best solution.
 
     Parameters
@@ -488,6 +497,8 @@ def proximal_newton(design, loss, blocks, coef, guess, limits, several, smooth):
         True if there are several outputs, None if there is one. Code of the other case is then not compiled.
     smooth : bool or None
         :func:`~coterie.kernels.losses.smooth_marker` of the loss.
+    risk_sets : RiskSets or None
+        Risk sets of the loss, if it is that of Cox's model.
 
     Returns
     -------
@@ -511,7 +522,7 @@ def proximal_newton(design, loss, blocks, coef, guess, limits, several, smooth):
     values, vectors = np.empty((n_outputs, size)), np.empty((n_outputs, size, widest))
 
     _output(design, coef, outputs)
-    value, conjugate = evaluate_loss(loss, smooth, outputs, guess, offsets, residual, curvature)
+    value, conjugate = _evaluate(loss, smooth, risk_sets, outputs, guess, offsets, residual, curvature)
     best_gap, best_value, best_conjugate, best_primal, best_dual, n_iter = np.inf, 0.0, 0.0, 0.0, 0.0, -1
     stalled = 0
     last = limits.max_steps + limits.extra_steps
@@ -538,6 +549,8 @@ def proximal_newton(design, loss, blocks, coef, guess, limits, several, smooth):
             for c in range(n_outputs):
                 gradient[j, c] = -gradient[j, c]
         _hessians(design, curvature, loss.strata, loss.signs, guess.shape[1], previous, products, hessian)
+        if risk_sets is not None:
+            subtract_coupling(risk_sets, loss, outputs, design, hessian[0])
         _minimise_model(hessian, gradient, coef, blocks, values, vectors, linear, target, several)
         predicted = _predicted_change(coef, target, gradient, blocks, direction)
         _output(design, direction, along)
@@ -550,8 +563,8 @@ def proximal_newton(design, loss, blocks, coef, guess, limits, several, smooth):
             for i in range(n_samples):
                 for c in range(n_outputs):
                     trial_outputs[i, c] = outputs[i, c] + step * along[i, c]
-            value, conjugate = evaluate_loss(
-                loss, smooth, trial_outputs, offsets, trial_offsets, trial_residual, trial_curvature
+            value, conjugate = _evaluate(
+                loss, smooth, risk_sets, trial_outputs, offsets, trial_offsets, trial_residual, trial_curvature
             )
             if _decreases(0.5 * _sum_of_norms(trial, blocks)[0] ** 2 + value, primal, step * predicted):
                 found = True

@@ -215,15 +215,20 @@ def features_above(products, scale, length, is_open, n_outputs, errors, floors, 
     ``length`` of the feature. Writes the features to ``found``. Returns the round and their number, or (n_rounds, 0).
     """
     n_rounds = floors.shape[0]
+    squares = np.empty(products.shape[1])
     for number in range(first, n_rounds):
+        squares[:] = 0.0
+        for c in range(n_outputs):
+            for j in range(products.shape[1]):
+                squares[j] += float(products[number * n_outputs + c, j]) ** 2
         count = 0
-        for j in range(products.shape[1]):
-            square = 0.0
-            for c in range(n_outputs):
-                square += float(products[number * n_outputs + c, j]) ** 2
-            if is_open[j] and np.sqrt(square) >= (floors[number] - errors[number] * length[j]) * scale[j]:
-                found[count] = j
-                count += 1
+        for j in range(products.shape[1]):  # Without branches, for speed. Mostly, there are no such features.
+            count += is_open[j] & (np.sqrt(squares[j]) >= (floors[number] - errors[number] * length[j]) * scale[j])
         if count:
+            count = 0
+            for j in range(products.shape[1]):
+                if is_open[j] and np.sqrt(squares[j]) >= (floors[number] - errors[number] * length[j]) * scale[j]:
+                    found[count] = j
+                    count += 1
             return number, count
     return n_rounds, 0

@@ -13,6 +13,7 @@ many sets, and none is found twice.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -352,7 +353,7 @@ class CuttingPlane:
     def block_weights(self) -> np.ndarray:
         r"""The papers' :math:`\mu`: norms of the blocks' weights, divided by their sum (zero if all weights are zero)."""
         norms = block_norms(self.solution.coef, self.master.blocks)
-        return norms / max(float(norms.sum()), np.finfo(float).tiny)
+        return norms / max(float(norms.sum()), sys.float_info.min)
 
     def final_bounds(self, scores: np.ndarray) -> tuple[float, float, int | None]:
         """Return both bounds and the round of convergence or None, given the final scores of all features."""
@@ -374,7 +375,7 @@ class CuttingPlane:
 
     @property
     def _objective_scale(self) -> float:
-        return max(abs(self.solution.objective), np.finfo(float).tiny)
+        return max(abs(self.solution.objective), sys.float_info.min)
 
     def _violation(self, block: Block) -> float:
         """Return the violation of the current optimum by the new block's constraint, relative to the objective."""
@@ -464,7 +465,7 @@ class CuttingPlane:
             gap=solution.gap,
             violation=violation,
             n_iter=solution.n_iter,
-            n_active=int(np.count_nonzero(np.any(solution.residual != 0.0, axis=1))),
+            n_active=int(np.count_nonzero((solution.residual != 0.0).any(axis=1))),
             coef=self.coef,
             intercept=solution.state.intercept,
             margin=solution.state.margin,

@@ -109,6 +109,7 @@ class _CompiledPath:
         self.scale = np.ones(self.view.n_features) if self.view.scale is None else self.view.scale
         self.max_rounds = _FIRST_ROUNDS
         self.working = NO_FEATURES
+        self._columns_read: tuple[np.ndarray, np.ndarray] = NO_FEATURES, np.empty((0, 0))
         self.is_open = True
         self._n_tied = 0
         self._n_multiplied = 0
@@ -169,8 +170,8 @@ class _CompiledPath:
     def _follow(self, sizes: np.ndarray, state: PathState, record: PathRecord) -> tuple[int, int]:
         """Make rounds on the working set and write them to ``record``. Returns the complete rounds and why they ended."""
         features, supports = self.working, self.oracle.supports
-        working = WorkingSet(self._columns(features), self._norms(features), self._weight, self.oracle.candidates[features])
-        known = self._columns(supports) / self._norms(supports)[:, None]
+        working = WorkingSet(self._columns(), self._norms(features), self._weight, self.oracle.candidates[features])
+        known = np.ascontiguousarray(state.design.T) / self._norms(supports)[:, None]
         limit = self.oracle.threshold - ROUNDING if self.oracle.constrained else np.inf
         limits = self.master.newton_limits._replace(max_steps=_NEWTON_STEPS, extra_steps=_EXTRA_STEPS)
         visited, n_found = np.empty(len(features), dtype=np.int64), 0
@@ -182,11 +183,12 @@ class _CompiledPath:
             )
             if status != COMPLETE:
                 return number, status
-            design = np.hstack([design, working.columns[record.features[n_found : n_found + size]].T])
+            design = np.concatenate([design, working.columns[record.features[n_found : n_found + size]].T], axis=1)
             blocks = np.append(blocks, design.shape[1])
-            start = np.vstack([coef, np.zeros((size, coef.shape[1]))])
+            start = np.zeros((design.shape[1], coef.shape[1]))
+            start[: len(coef)] = coef
             found, separable = self.master.compiled_solve(design, blocks, start, offsets, limits, separable)
-            if not found.gap <= limits.rounding_gap and self.master.has_interior:
+            if not found.gap <= limits.rounding_gap:
                 return number, DIFFICULT
             coef, offsets, residual = found.coef, found.offsets, found.residual
             n_found += size
@@ -202,11 +204,13 @@ class _CompiledPath:
             record.closed_in[closed] = number
         return len(sizes), COMPLETE
 
-    def _columns(self, features: np.ndarray) -> np.ndarray:
-        """Return features of the samples with nonzero weight, as the model uses them, by feature."""
-        columns = np.asarray(self.view.model_columns(features))
-        rows = self.master.used_samples
-        return np.ascontiguousarray((columns if len(rows) == len(columns) else columns[rows]).T)
+    def _columns(self) -> np.ndarray:
+        """Return the working set in the samples with nonzero weight, as the model uses it, by feature."""
+        if self._columns_read[0] is not self.working:
+            columns, rows = np.asarray(self.view.model_columns(self.working)).T, self.master.used_samples
+            used = columns if len(rows) == columns.shape[1] else columns.take(rows, axis=1)
+            self._columns_read = self.working, np.ascontiguousarray(used)
+        return self._columns_read[1]
 
     def _norms(self, features: np.ndarray) -> np.ndarray:
         """Return the weighted norms of the columns; infinity for constant features, whose correlations are 0."""
@@ -245,8 +249,8 @@ class _CompiledPath:
         residuals = self._all_samples(record.residuals[:n_rounds])
         low, best = record.figures[:n_rounds, 0], record.figures[:n_rounds, 1]
         floors = low - 4.0 * TIE * best
-        lengths = np.sqrt((residuals**2).sum(axis=(1, 2)))
-        norms = np.array([self.view.norm_of(own.T) for own in residuals])
+        squares = record.residuals[:n_rounds] ** 2
+        lengths, norms = np.sqrt(squares.sum(axis=(1, 2))), np.sqrt((squares / self._weight).sum(axis=(1, 2)))
         # All are divided by the lengths of the residuals, whose products are computed in single precision.
         lengths[lengths == 0.0] = 1.0
         products = self._rounded_products(residuals / lengths[:, None, None])

@@ -11,6 +11,7 @@ even if the columns are ill-conditioned.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from coterie.kernels.blocks import block_descent, block_newton
+from coterie.kernels.blocks import ROUNDING, SWEEPS, block_descent, block_newton
 from coterie.solver.design import AnyDesign
 from coterie.solver.loss import Loss, LossState
 
@@ -62,7 +63,7 @@ class Solution:
         cls, primal: float, dual: float, coef: np.ndarray, residual: np.ndarray, state: LossState, n_iter: int
     ) -> Solution:
         """Return a pair of weights and feasible residuals with its certificate, the relative duality gap."""
-        gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
+        gap = (dual + primal) / max(abs(dual), abs(primal), sys.float_info.min)
         return cls(dual, -primal, max(gap, 0.0) if np.isfinite(gap) else np.inf, n_iter, coef, residual, state)
 
 
@@ -133,7 +134,7 @@ def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.nd
     linear = gradient - np.einsum("cij,jc->ic", hessian, start)
     values, vectors = _block_eigenbases(hessian, blocks)
     coef = np.ascontiguousarray(start, dtype=np.float64).copy()
-    for sweeps in (20, 50, 200, 500):
+    for sweeps in SWEEPS:
         done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
         if done < sweeps:
             break
@@ -195,14 +196,15 @@ def _newton_steps(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blo
             trial = coef + step * direction
             trial_norms, trial_curved = block_norms(trial, blocks), curved + step * along
             trial_value = value(trial, trial_norms, trial_curved)
-            if trial_value < lowest and trial_norms.min() > 0.0:
+            decreased = trial_value < lowest or (step == 1.0 and trial_value <= lowest + ROUNDING * abs(lowest))
+            if decreased and trial_norms.min() > 0.0:
                 break
             step *= 0.5
         else:
             return coef
         improvement = lowest - trial_value
         coef, norms, curved, lowest = trial, trial_norms, trial_curved, trial_value
-        if improvement <= 1e-15 * abs(lowest):
+        if improvement <= ROUNDING * abs(lowest):
             break
     return coef
 

@@ -31,8 +31,9 @@ from typing import TypeAlias
 import numpy as np
 
 from coterie._numba import read_only
-from coterie.kernels.cox import RiskSets
+from coterie.kernels.cox import COX, RiskSets
 from coterie.kernels.cox_nodes import NodeRiskSets, node_risk_sets
+from coterie.kernels.losses import NOTHING, Evaluation, LossArrays
 from coterie.solver.design import Rows
 from coterie.solver.loss import Loss, LossState
 
@@ -67,6 +68,9 @@ class CoxLoss(Loss):
         self.strata = np.zeros((len(self.weight), 1), dtype=np.int8)
         self.signs = np.ones((len(self.weight), 1))
         self._sets, self._keys, self._constant = risk_sets(targets, self.weight, ties)
+        if isinstance(self._sets, RiskSets):
+            self.risk_sets = self._sets
+            self.arrays = self._compiled()
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """Return the loss at these outputs."""
@@ -85,6 +89,34 @@ class CoxLoss(Loss):
             intercept=np.zeros(1),
             margin=np.zeros(1),
             coupling=RiskSetCoupling(self._sets, z, log_sums, np.sqrt(self.C * self._sets.mass)),
+        )
+
+    def _compiled(self) -> LossArrays:
+        none = read_only(np.empty(0, dtype=np.int64))
+        return LossArrays(
+            COX,
+            codes=none,
+            classes=none,
+            targets=NOTHING,
+            weight=read_only(self.weight),
+            C=self.C,
+            constant=self._constant,
+            mass=read_only(np.empty((1, 0))),
+            strata=read_only(self.strata),
+            signs=read_only(self.signs),
+            base=NOTHING if self.offset is None else read_only(np.asarray(self.offset, dtype=np.float64)),
+        )
+
+    def state(self, found: Evaluation) -> LossState:
+        """Return the state for the results of the kernel, without the coupling, which the kernel has used."""
+        return LossState(
+            value=found.value,
+            conjugate=found.conjugate,
+            residual=found.residual.T,
+            curvature=found.curvature.T,
+            offsets=found.offsets,
+            intercept=np.zeros(1),
+            margin=np.zeros(1),
         )
 
     def baseline(self, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

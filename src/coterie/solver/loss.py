@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from coterie.kernels.cox import RiskSets
 from coterie.kernels.losses import Evaluation, LossArrays
 from coterie.solver.design import Coupling, Rows
 from coterie.solver.error_measures import SQUARED_ERROR, ErrorMeasure
@@ -145,6 +146,8 @@ class Loss(ABC):
         The weights h with :math:`F^*(-\tilde\alpha) = \frac12\sum\alpha^2/h`, for the same losses.
     arrays : LossArrays, optional
         The loss in compiled form.
+    risk_sets : RiskSets or None
+        Risk sets of the compiled partial likelihood; None for all other losses.
     covariates : ndarray of shape (n_samples, rank) or None
         Eliminated columns (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
     error_measure : ErrorMeasure
@@ -185,6 +188,7 @@ class Loss(ABC):
     mass: np.ndarray
     dual_weight: np.ndarray
     arrays: LossArrays
+    risk_sets: RiskSets | None = None
     covariates: np.ndarray | None = None
     covariate_penalty: float = 0.0
 

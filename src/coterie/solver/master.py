@@ -325,8 +325,9 @@ class Master:
     ) -> NewtonResult:
         """Make compiled Newton steps on a given design; see :func:`coterie.kernels.newton.proximal_newton`."""
         several = None if coef.shape[1] == 1 else True
-        arrays = self._merged.arrays
-        return NewtonResult(*proximal_newton(design, arrays, blocks, coef, offsets, limits, several, smooth_marker(arrays)))
+        arrays, risk_sets = self._merged.arrays, self._merged.risk_sets
+        found = proximal_newton(design, arrays, blocks, coef, offsets, limits, several, smooth_marker(arrays), risk_sets)
+        return NewtonResult(*found)
 
     def _compiled_interior(self, design: np.ndarray, blocks: np.ndarray) -> NewtonResult:
         """Return the certified result of the interior-point method on a given design."""

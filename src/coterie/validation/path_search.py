@@ -155,16 +155,18 @@ class PathSearch:
         parts = self._parts(jobs)
         for number, part in enumerate(parts, start=1):
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
-            for (fold, setting), path in zip(part, self._finished(part, note), strict=True):
+            paths = self._finished(part, note)
+            for (fold, setting), path in zip(part, paths, strict=True):
                 for kind, found in path.outputs.items():
                     candidate = setting.candidate(kind)
                     scored[candidate] += self._scored(fold, found)
-                    if self.deviance is not None:
-                        deviances[candidate] += _deviances(self.deviance, fold, found)
                     if len(fold.parts) == 1:
                         outputs[candidate].append({model.size: model for model in found})
                 if path.stopped_at is not None:
                     largest = path.stopped_at if largest is None else min(largest, path.stopped_at)
+            if self.deviance is not None:
+                for candidate, deviance in self._deviances(part, paths):
+                    deviances[candidate] += deviance
         return SearchResult(scored, largest, outputs, deviances)
 
     def _finished(self, part: Sequence[Job], note: str) -> list[FinishedPath]:
@@ -190,6 +192,22 @@ class PathSearch:
             [(model.size, self.score(model.outputs[here], held_out)) for model in models] for here, held_out in _places(fold)
         ]
 
+    def _deviances(self, part: Sequence[Job], paths: Sequence[FinishedPath]) -> Iterator[tuple[Candidate, list[ScoredPath]]]:
+        """Yield the deviances of each path and kind of model on the held-out parts of its fold, in the order of the jobs.
+
+        One call computes those of all models of a fold.
+        """
+        assert self.deviance is not None
+        for _, together in groupby(zip(part, paths, strict=True), key=lambda pair: id(pair[0][0])):
+            found = [(job, kind, models) for job, path in together for kind, models in path.outputs.items()]
+            fold = found[0][0][0]
+            by_part = []
+            for here, held_out in _places(fold):
+                values = iter(self.deviance([own.outputs[here] for _, _, models in found for own in models], held_out))
+                by_part.append([[(own.size, next(values)) for own in models] for _, _, models in found])
+            for ((_, setting), kind, _), own in zip(found, zip(*by_part, strict=True), strict=True):
+                yield setting.candidate(kind), list(own)
+
     def _parts(self, jobs: Sequence[Job]) -> list[Sequence[Job]]:
         """Divide the jobs into parts that share passes: each fits into memory and uses one source."""
         n_samples, n_columns = self.data.source.shape
@@ -211,15 +229,6 @@ def _places(fold: Fold) -> Iterator[tuple[slice, np.ndarray]]:
     for held_out in fold.parts:
         yield slice(first, first + len(held_out)), held_out
         first += len(held_out)
-
-
-def _deviances(deviance: Deviance, fold: Fold, models: Sequence[SizedOutputs]) -> list[ScoredPath]:
-    """Return the deviances of a path's models on each held-out part of a fold."""
-    sizes = [model.size for model in models]
-    return [
-        list(zip(sizes, deviance([model.outputs[here] for model in models], held_out), strict=True))
-        for here, held_out in _places(fold)
-    ]
 
 
 def _finish(
