@@ -87,7 +87,9 @@ def peer(name: str, make: Callable[[], Any], data: Split, train: Any, limit: flo
     X.data /= np.repeat(np.sqrt(np.maximum(np.add.reduceat(X.data**2, X.indptr[:-1]), 1e-300)), np.diff(X.indptr))
     y = np.append(np.full(train.shape[0], -1), (data.y_test == data.y_test.max()).astype(int))
     run = run_in_child(partial(judged, make), X, y, limit, summarize=_same)
-    return {"method": name, "features": train.shape[1], **(run.features or {"s": run.failure or f"more than {limit:.0f}"})}
+    missing = dict.fromkeys(("balanced accuracy", "ROC AUC", "positives accepted"), "–")
+    found = run.features or {**missing, "s": run.failure or f"more than {limit:.0f}"}
+    return {"method": name, "features": train.shape[1], **found}
 
 
 def main() -> None:
