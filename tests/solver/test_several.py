@@ -84,7 +84,7 @@ def with_cvxpy(name, X, blocks, targets, weight, C):
         elif name == "squared":
             own = cp.square(y[:, c] - Z[:, c]) / 2
         else:
-            width = Huber().of(targets.target(c), weight, 1.0, True).width
+            width = LOSSES["numbers"][name].of(targets.target(c), weight, 1.0, True).width  # the median has no linear part
             own = cp.huber(y[:, c] - Z[:, c], width) / 2
         total = total + C * targets.factors[c] * (weight @ own)
     norms = sum(cp.norm(W[start:stop], "fro") for start, stop in itertools.pairwise(blocks))

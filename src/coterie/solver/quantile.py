@@ -47,7 +47,7 @@ def quantile_width(values: np.ndarray, weight: np.ndarray) -> float:
     0.13
     """
     n = max(float(weight.sum()), 2.0)
-    return max(_LEAST_WIDTH, (np.log(n) / n) ** _WIDTH_POWER) * robust_scale(values, weight)
+    return float(max(_LEAST_WIDTH, (np.log(n) / n) ** _WIDTH_POWER) * robust_scale(values, weight))
 
 
 def _pinball(y: np.ndarray, predicted: np.ndarray, quantile: float) -> np.ndarray:
